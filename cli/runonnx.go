@@ -216,7 +216,7 @@ func readNPY(path string) (*tensor.Tensor, error) {
 		return nil, err
 	}
 	defer f.Close()
-	t, err := npy.Read(f, size)
+	t, err := npy.Read(f, size, nil)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}

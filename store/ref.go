@@ -2,7 +2,9 @@ package store
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 
@@ -59,18 +61,34 @@ func NewRef(sum [32]byte, size int64) (Ref, error) {
 	return r, err
 }
 
-// RefOf returns the Ref that Put would give b.
-func RefOf(b []byte) Ref {
-	size := int64(len(b))
-	if size <= BlockSize {
-		return Ref{digest(sha256.Sum256(b)).CID(), size}
+// RefOf returns the Ref that Put would give the parts of a blob, one after the other.
+func RefOf(parts ...[]byte) Ref {
+	ref, err := Read(Joined(parts))
+	if err != nil {
+		panic(err) // memory never fails
 	}
+	return ref
+}
+
+// Read returns the Ref that Put would give what r holds.
+func Read(r io.Reader) (Ref, error) {
 	var sums []digest
-	for i := range blocks(size) {
-		at := i * BlockSize
-		sums = append(sums, sha256.Sum256(b[at:at+blockLen(size, i)]))
+	size, block := int64(0), make([]byte, BlockSize)
+	for {
+		n, err := io.ReadFull(r, block)
+		if n > 0 || size == 0 {
+			sums, size = append(sums, sum(block[:n])), size+int64(n)
+		}
+		switch {
+		case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
+			if size <= BlockSize {
+				return Ref{sums[0].CID(), size}, nil
+			}
+			return Ref{digest(sha256.Sum256(encodeIndex(size, sums))).CID(), size}, nil
+		case err != nil:
+			return Ref{}, err
+		}
 	}
-	return Ref{digest(sha256.Sum256(encodeIndex(size, sums))).CID(), size}
 }
 
 // Sum returns the SHA-256 that the CID holds; it is zero if the Ref is invalid.

@@ -62,7 +62,7 @@ var parts = []struct {
 	made    bool // by files that are made here
 	measure func(context.Context, string) ([]Figure, error)
 }{
-	{"shard", true, shard}, {"tokens", true, tokens}, {"csv", true, tables}, {"parquet", true, columns}, {"safetensors", true, weights},
+	{"shard", true, shard}, {"consumer", false, consumer}, {"tokens", true, tokens}, {"csv", true, tables}, {"parquet", true, columns}, {"safetensors", true, weights},
 	{"import", true, imports}, {"digits", false, digits},
 }
 
@@ -151,7 +151,7 @@ func columns(ctx context.Context, dir string) (all []Figure, err error) {
 			return nil, errors.Join(err, f.Close())
 		}
 		took, err := best(ctx, func() error {
-			_, err := parquet.Read(f, size)
+			_, err := parquet.Read(f, size, nil)
 			return err
 		})
 		if err = errors.Join(err, f.Close()); err != nil {

@@ -59,7 +59,7 @@ func shard(ctx context.Context, dir string) (_ []Figure, err error) {
 		debug.FreeOSMemory()
 		time.Sleep(100 * time.Millisecond)
 	}
-	watch := watchMemory()
+	watch := watchMemory(resident)
 	fetched, err := provideShard(ctx, p, origin, folder)
 	most := watch()
 	size := float64(longRecords * longWords * 4)
@@ -176,14 +176,14 @@ func provideShard(ctx context.Context, p *job.Problem, origin store.Source, fold
 }
 
 // watchMemory looks how much memory this process takes, until it is asked for the most; 0 where the system does not tell.
-func watchMemory() (most func() int64) {
+func watchMemory(taken func() int64) (most func() int64) {
 	end, last := make(chan struct{}), make(chan int64)
 	go func() {
 		var most int64
 		tick := time.NewTicker(10 * time.Millisecond)
 		defer tick.Stop()
 		for {
-			most = max(most, resident())
+			most = max(most, taken())
 			select {
 			case <-tick.C:
 			case <-end:
@@ -196,16 +196,22 @@ func watchMemory() (most func() int64) {
 }
 
 // resident returns the bytes of memory that this process takes, by Linux's account of it.
-func resident() int64 {
+func resident() int64 { return memoryPages(1) }
+
+// private returns the bytes of these that are of no file.
+func private() int64 { return memoryPages(1) - memoryPages(2) }
+
+// memoryPages returns a field of Linux's account, in bytes.
+func memoryPages(field int) int64 {
 	b, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
 		return 0
 	}
 	fields := bytes.Fields(b)
-	if len(fields) < 2 {
+	if len(fields) <= field {
 		return 0
 	}
-	pages, err := strconv.ParseInt(string(fields[1]), 10, 64)
+	pages, err := strconv.ParseInt(string(fields[field]), 10, 64)
 	if err != nil {
 		return 0
 	}

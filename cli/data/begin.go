@@ -11,6 +11,7 @@ import (
 	"github.com/tally-network/tally/format/table"
 	"github.com/tally-network/tally/internal/bounded"
 	"github.com/tally-network/tally/internal/replace"
+	"github.com/tally-network/tally/internal/scratch"
 	"github.com/tally-network/tally/model/zoo"
 	"github.com/tally-network/tally/node/consume/dataset"
 )
@@ -92,6 +93,7 @@ func (r *Begun) open(ctx context.Context, o dataset.Options, progress func(name 
 	if err != nil {
 		return nil, err
 	}
+	o.Memory = scratch.Room("")
 	if in.table, err = o.Read(append(folders, filepath.Dir(filepath.Clean(o.Source))), 0, 0); err != nil {
 		return nil, err
 	}

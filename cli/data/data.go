@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,6 +22,7 @@ import (
 	"github.com/tally-network/tally/format/images"
 	"github.com/tally-network/tally/format/source"
 	"github.com/tally-network/tally/format/table"
+	"github.com/tally-network/tally/internal/scratch"
 	"github.com/tally-network/tally/node/consume/dataset"
 )
 
@@ -85,6 +87,7 @@ https://HOST/FILE, hf:OWNER/NAME, s3://BUCKET/KEY and ipfs:CID are fetched, and 
 			if err != nil {
 				return err
 			}
+			defer runtime.KeepAlive(t) // its memory may not be Go's
 			r := report{Records: t.Records, Columns: t.Describe(), Sheet: s.sheet}
 			if s.sheet != "" {
 				if err := writeSheet(s.sheet, t); err != nil {
@@ -108,7 +111,7 @@ https://HOST/FILE, hf:OWNER/NAME, s3://BUCKET/KEY and ipfs:CID are fetched, and 
 
 // open reads the sources.
 func (s *settings) open(names []string) (*table.Table, error) {
-	o := source.Options{Missing: s.missing, Images: images.Options{Height: s.height, Width: s.width}}
+	o := source.Options{Missing: s.missing, Memory: scratch.Room(""), Images: images.Options{Height: s.height, Width: s.width}}
 	if s.crop {
 		o.Images.Fit = images.CropCenter
 	}

@@ -106,6 +106,11 @@ func (b *Builder) Ints(v ...int) string {
 	return b.Const(t)
 }
 
+// Cast returns the name of a value as elements of a type.
+func (b *Builder) Cast(value string, t tensor.DType) string {
+	return b.With(Int("to", int(t))).Op("Cast", value)
+}
+
 // Op applies an operator with one output and returns the output's name.
 func (b *Builder) Op(op string, inputs ...string) string { return b.With().Op(op, inputs...) }
 

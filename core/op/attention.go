@@ -110,7 +110,7 @@ func (a *attention) attend(x [3]string, s [3]tensor.Shape, past int) (y, seen st
 	}
 	values := x[2]
 	if t := c.In[0].Type; c.In[2].Type != t {
-		values = castTo(b, values, t)
+		values = b.Cast(values, t)
 	}
 	multiply := b.With(a.seen.attrs()...)
 	y = a.product(func(in ...string) string { return multiply.Op("BandedMatMul", in...) }, weights, values, a.rows, a.total, a.width)
@@ -204,11 +204,11 @@ func (a *attention) weights(q, k string) (weights, seen string, err error) {
 		}
 	}
 	if precise != t {
-		x = castTo(b, x, precise)
+		x = b.Cast(x, precise)
 	}
 	x = b.With(graph.Int("axis", -1)).Op("Softmax", x)
 	if precise != t {
-		x = castTo(b, x, t)
+		x = b.Cast(x, t)
 	}
 	if empty != "" {
 		x = b.Op("Where", empty, floatLike(c, b, 0), x)
@@ -287,7 +287,7 @@ func (a *attention) mask() (string, error) {
 	} else {
 		t := c.In[0].Type
 		if m.Type != t {
-			name = castTo(b, name, t)
+			name = b.Cast(name, t)
 		}
 		fill = floatOf(t, math.Inf(-1))
 	}

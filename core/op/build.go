@@ -85,17 +85,12 @@ func upTo(n int) []int {
 	return out
 }
 
-// castTo converts a value to another type.
-func castTo(b *graph.Builder, value string, t tensor.DType) string {
-	return b.With(graph.Int("to", int(t))).Op("Cast", value)
-}
-
 // converted casts a value unless it has the type already.
 func converted(b *graph.Builder, x string, from, to tensor.DType) string {
 	if from == to {
 		return x
 	}
-	return castTo(b, x, to)
+	return b.Cast(x, to)
 }
 
 // inFloat32 is the expansion of an operator that takes floats: on halves it is the
@@ -109,12 +104,12 @@ func inFloat32(expand expandFunc) expandFunc {
 		in := make([]string, len(c.Inputs))
 		for i, name := range c.Inputs {
 			if in[i] = name; c.Has(i) && c.In[i].Type.Half() {
-				in[i] = castTo(b, name, tensor.Float32)
+				in[i] = b.Cast(name, tensor.Float32)
 			}
 		}
 		out := b.With(c.Attrs...).Ops(c.Op, len(c.Outputs), in...)
 		for i, y := range out {
-			out[i] = castTo(b, y, t)
+			out[i] = b.Cast(y, t)
 		}
 		return out, nil
 	}
@@ -198,7 +193,7 @@ func perSequence(c *lower.Call, b *graph.Builder, i, n, a, rank int) (string, er
 	s[a] = n
 	list := reshaped(b, c.Inputs[i], c.In[i].Shape, s)
 	if c.In[i].Type != tensor.Int64 {
-		list = castTo(b, list, tensor.Int64)
+		list = b.Cast(list, tensor.Int64)
 	}
 	return list, nil
 }

@@ -41,11 +41,11 @@ func expandCausalConv(c *lower.Call, b *graph.Builder) ([]string, error) {
 	case "silu", "swish":
 		t := c.In[0].Type
 		if t.Half() {
-			y = castTo(b, y, tensor.Float32)
+			y = b.Cast(y, tensor.Float32)
 		}
 		y = b.Op("Mul", y, b.Op("Sigmoid", y))
 		if t.Half() {
-			y = castTo(b, y, t)
+			y = b.Cast(y, t)
 		}
 	default:
 		return nil, fmt.Errorf("activation %q is not supported; use none, silu or swish", a)

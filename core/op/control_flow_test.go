@@ -50,7 +50,7 @@ func branched(in []array) []array {
 // growth multiplies what it carries by a value from around it and adds the
 // number of the round, and gives every product.
 var growth = holding("body", 4, 1, func(b *graph.Builder, in []string) []string {
-	next := b.Op("Add", b.Op("Mul", in[2], in[3]), b.With(graph.Int("to", int(tensor.Float32))).Op("Cast", in[0]))
+	next := b.Op("Add", b.Op("Mul", in[2], in[3]), b.Cast(in[0], tensor.Float32))
 	return []string{b.Op("Identity", in[1]), next, b.Op("Identity", next)}
 })
 

@@ -78,7 +78,7 @@ func gatherGrad(c *lower.Call, b *graph.Builder, dy []string) ([]string, error) 
 	}
 	index := b.Op("Unsqueeze", c.Inputs[1], b.Ints(n))
 	if c.In[1].Type != tensor.Int64 {
-		index = castTo(b, index, tensor.Int64)
+		index = b.Cast(index, tensor.Int64)
 	}
 	g := dy[0]
 	if a != 0 {
@@ -170,7 +170,7 @@ func batchIndices(c *lower.Call, b *graph.Builder) string {
 		return index
 	}
 	if c.In[1].Type != tensor.Int64 {
-		index = castTo(b, index, tensor.Int64)
+		index = b.Cast(index, tensor.Int64)
 	}
 	s = s.Clone()
 	s[len(s)-1] = 1

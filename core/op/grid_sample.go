@@ -116,7 +116,7 @@ func (s *sampler) around(a int, mode, place string, masked bool, fold func(strin
 	} else if fold != nil {
 		at = fold(at)
 	}
-	n.at = castTo(s.Builder, s.Op("Max", s.Op("Min", at, last), zero), tensor.Int64)
+	n.at = s.Builder.Cast(s.Op("Max", s.Op("Min", at, last), zero), tensor.Int64)
 	return n, nil
 }
 
@@ -201,7 +201,7 @@ func expandGridSample(c *lower.Call, b *graph.Builder) ([]string, error) {
 	s := &sampler{Builder: b, c: c, batch: x[0], channels: x[1], space: x[2:], points: out.Elements()}
 	grid := c.Inputs[1]
 	if c.In[1].Type != c.In[0].Type {
-		grid = castTo(b, grid, c.In[0].Type)
+		grid = b.Cast(grid, c.In[0].Type)
 	}
 	grid = reshaped(b, grid, g, tensor.Shape{s.batch, s.points, n})
 	axes := make([]neighbours, n)

@@ -67,7 +67,7 @@ func expandLikelihood(c *lower.Call, b *graph.Builder) ([]string, error) {
 		if c.Has(2) {
 			weight = b.Op("Where", counts, weight, floatLike(c, b, 0))
 		} else {
-			weight = castTo(b, counts, c.In[0].Type)
+			weight = b.Cast(counts, c.In[0].Type)
 		}
 	}
 	total := func(x string) string { return b.With(graph.Int("keepdims", 0)).Op("ReduceSum", x) }

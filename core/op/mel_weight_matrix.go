@@ -26,7 +26,7 @@ func expandMelWeightMatrix(c *lower.Call, b *graph.Builder) ([]string, error) {
 		}
 	}
 	real := func(v float64) string { return b.Const(floatOf(tensor.Float64, v)) }
-	wide := func(x string) string { return castTo(b, x, tensor.Float64) }
+	wide := func(x string) string { return b.Cast(x, tensor.Float64) }
 	var edge [2]string
 	for i := range edge {
 		if t := c.In[3+i]; !t.Type.Float() || t.Shape.Elements() != 1 {

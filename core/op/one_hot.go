@@ -41,7 +41,7 @@ func expandOneHot(c *lower.Call, b *graph.Builder) ([]string, error) {
 		top.Set(0, tensor.Word(depth))
 		at = b.Op("Min", at, b.Const(top))
 	}
-	at = castTo(b, at, tensor.Int64)
+	at = b.Cast(at, tensor.Int64)
 	at = b.Op("Where", b.Op("Less", at, int64Const(b, 0)), b.Op("Add", at, int64Const(b, depth)), at)
 	hot := b.Op("Equal", b.Op("Unsqueeze", at, b.Ints(a)), positions(b, s, a))
 	value := func(i int) string { return b.With(graph.Int("axis", 0)).Op("Gather", c.Inputs[2], int64Const(b, i)) }

@@ -41,10 +41,10 @@ func expandPow(c *lower.Call, b *graph.Builder) ([]string, error) {
 	case t.Integer() && u.Integer():
 		return []string{integerPower(c, b, x, y)}, nil
 	case t.Integer():
-		z := b.Op("Pow", castTo(b, x, tensor.Float64), castTo(b, y, tensor.Float64))
-		return []string{castTo(b, z, t)}, nil
+		z := b.Op("Pow", b.Cast(x, tensor.Float64), b.Cast(y, tensor.Float64))
+		return []string{b.Cast(z, t)}, nil
 	case u != t:
-		return []string{b.Op("Pow", x, castTo(b, y, t))}, nil
+		return []string{b.Op("Pow", x, b.Cast(y, t))}, nil
 	}
 	z := realPower(c, b, x, y)
 	if e == nil || anyHalf(e) {
@@ -148,7 +148,7 @@ func isHalfOf(c *lower.Call, b *graph.Builder, y string) string {
 func halfPower(c *lower.Call, b *graph.Builder, x, y string) string {
 	a := b.Op("Abs", y)
 	a = b.Op("Where", isHalfOf(c, b, y), b.Op("Add", a, a), floatLike(c, b, 0))
-	twice := castTo(b, a, tensor.Int32)
+	twice := b.Cast(a, tensor.Int32)
 	n := binary{twice, tensor.Int32, 2 * maxPower, 2}
 	odd := n.has(b, 1)
 	x = b.Op("Where", odd, ofRoot(c, b, x), x)
@@ -189,7 +189,7 @@ func integerPower(c *lower.Call, b *graph.Builder, x, y string) string {
 	n := y
 	if u.Signed() {
 		u = tensor.Int64
-		y = castTo(b, y, u)
+		y = b.Cast(y, u)
 		least := int64(math.MinInt64) + 2 // as even as the number that has no opposite
 		n = b.Op("Abs", b.Op("Max", y, b.Const(tensor.Scalar(least))))
 	}
@@ -232,7 +232,7 @@ func powGrad(c *lower.Call, b *graph.Builder, dy []string) ([]string, error) {
 		log := b.Op("Where", b.Op("Equal", z, zero), zero, b.Op("Mul", z, b.Op("Log", x)))
 		out[1] = unbroadcast(c, b, 1, b.Op("Mul", dy[0], log))
 	} else {
-		y = castTo(b, y, tensor.Float32)
+		y = b.Cast(y, tensor.Float32)
 	}
 	rate := b.Op("Mul", y, b.Op("Pow", x, b.Op("Sub", y, b.Scalar(1))))
 	rate = b.Op("Where", b.Op("Equal", y, zero), zero, rate)

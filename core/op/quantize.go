@@ -117,12 +117,12 @@ func expandQuantize(c *lower.Call, b *graph.Builder) ([]string, error) {
 func rounded(b *graph.Builder, x string, of tensor.DType, zero string, to tensor.DType) string {
 	x = b.Op("Round", x)
 	if of.Half() {
-		x, of = castTo(b, x, tensor.Float32), tensor.Float32
+		x, of = b.Cast(x, tensor.Float32), tensor.Float32
 	}
 	if zero != "" {
-		x = b.Op("Add", x, castTo(b, zero, of))
+		x = b.Op("Add", x, b.Cast(zero, of))
 	}
-	return castTo(b, x, to)
+	return b.Cast(x, to)
 }
 
 func expandDequantize(c *lower.Call, b *graph.Builder) ([]string, error) {
@@ -146,7 +146,7 @@ func expandDequantize(c *lower.Call, b *graph.Builder) ([]string, error) {
 	if zero != "" {
 		y = b.Op("Sub", y, converted(b, zero, x, tensor.Int32))
 	}
-	y = b.Op("Mul", castTo(b, y, of), converted(b, scale, by, of))
+	y = b.Op("Mul", b.Cast(y, of), converted(b, scale, by, of))
 	return []string{converted(b, y, of, out)}, nil
 }
 
@@ -161,6 +161,6 @@ func expandDynamicQuantize(c *lower.Call, b *graph.Builder) ([]string, error) {
 	low, high := b.Op("Min", whole.Op("ReduceMin", x), none), b.Op("Max", whole.Op("ReduceMax", x), none)
 	scale := b.Op("Div", b.Op("Sub", high, low), b.Scalar(255))
 	zero := b.Op("Sub", none, b.Op("Div", low, scale))
-	zero = castTo(b, b.Op("Round", zero), tensor.Uint8)
+	zero = b.Cast(b.Op("Round", zero), tensor.Uint8)
 	return []string{b.Op("QuantizeLinear", x, scale, zero), scale, zero}, nil
 }

@@ -23,7 +23,7 @@ func lessZeroPoint(c *lower.Call, b *graph.Builder, i, z int, shape func(string,
 	if t := c.In[i].Type; !small(t) || t.Size() != 1 {
 		return "", fmt.Errorf("input %q is %v, but should be int8 or uint8", c.Inputs[i], t)
 	}
-	x := castTo(b, c.Inputs[i], tensor.Int32)
+	x := b.Cast(c.Inputs[i], tensor.Int32)
 	if !c.Has(z) {
 		return x, nil
 	}
@@ -31,7 +31,7 @@ func lessZeroPoint(c *lower.Call, b *graph.Builder, i, z int, shape func(string,
 		return "", fmt.Errorf("input %q is %v and its zero point %v", c.Inputs[i], c.In[i].Type, c.In[z].Type)
 	}
 	zero, err := shape(c.Inputs[z], c.In[z].Shape)
-	return b.Op("Sub", x, castTo(b, zero, tensor.Int32)), err
+	return b.Op("Sub", x, b.Cast(zero, tensor.Int32)), err
 }
 
 // byRow and byColumn give a value for each row or column of matrix i the shape
@@ -188,6 +188,6 @@ func requantized(c *lower.Call, b *graph.Builder, sums string, x, y factor, k in
 	if t.Half() {
 		of = tensor.Float32
 	}
-	real := b.Op("Mul", castTo(b, sums, of), converted(b, scale, t, of))
+	real := b.Op("Mul", b.Cast(sums, of), converted(b, scale, t, of))
 	return []string{rounded(b, real, of, zero, out)}, nil
 }

@@ -75,7 +75,7 @@ func (d *chance) words(s tensor.Shape) (string, error) {
 		d.next++
 		keys[i] = d.b.Const(tensor.Scalar(Mix(d.seed + Mix(d.next))))
 	}
-	x := Words(d.b, castTo(d.b, rangeNode(d.b, s.Elements()), tensor.Uint32), keys...)
+	x := Words(d.b, d.b.Cast(rangeNode(d.b, s.Elements()), tensor.Uint32), keys...)
 	return reshaped(d.b, x, tensor.Shape{s.Elements()}, s), nil
 }
 
@@ -100,7 +100,7 @@ func right(b *graph.Builder, x string, by uint32) string {
 
 // inner writes numbers above 0 and below 1 for random words: their upper 23 bits, and a half.
 func inner(b *graph.Builder, words string) string {
-	x := castTo(b, right(b, words, 9), tensor.Float32)
+	x := b.Cast(right(b, words, 9), tensor.Float32)
 	return b.Op("Mul", b.Op("Add", x, b.Scalar(0.5)), b.Scalar(1.0/(1<<23)))
 }
 
@@ -121,7 +121,7 @@ func (d *chance) fraction(s tensor.Shape) (string, error) {
 
 // below1 writes numbers from 0 to below 1 for random words: their upper 24 bits.
 func below1(b *graph.Builder, words string) string {
-	return b.Op("Mul", castTo(b, right(b, words, 8), tensor.Float32), b.Scalar(1.0/(1<<24)))
+	return b.Op("Mul", b.Cast(right(b, words, 8), tensor.Float32), b.Scalar(1.0/(1<<24)))
 }
 
 // drawn expands an operator whose result has the type and shape of attributes
@@ -198,7 +198,7 @@ func expandBernoulli(c *lower.Call, b *graph.Builder) ([]string, error) {
 		return nil, err
 	}
 	hit, err := d.below(c.Inputs[0], c.In[0].Type, c.In[0].Shape)
-	return []string{castTo(b, hit, to)}, err
+	return []string{b.Cast(hit, to)}, err
 }
 
 // below writes whether u is below p, of type t, for elements of shape s.
@@ -232,5 +232,5 @@ func expandMultinomial(c *lower.Call, b *graph.Builder) ([]string, error) {
 	sum := b.Op("Add", b.Op("Unsqueeze", converted(b, c.Inputs[0], x.Type, tensor.Float32), b.Ints(1)), Noise(b, words))
 	class := b.With(graph.Int("axis", 2), graph.Int("keepdims", 0)).Op("ArgMax", sum)
 	to, err := typeAttr(c, "dtype", tensor.Int32)
-	return []string{castTo(b, class, to)}, err
+	return []string{b.Cast(class, to)}, err
 }

@@ -140,7 +140,7 @@ func throughFloat(c *lower.Call, b *graph.Builder, op, x string) string {
 	if t.Float() {
 		return b.Op(op, x)
 	}
-	return castTo(b, b.Op(op, castTo(b, x, tensor.Float64)), t)
+	return b.Cast(b.Op(op, b.Cast(x, tensor.Float64)), t)
 }
 
 // expandLogSumExp writes m + log Σ eˣ⁻ᵐ, where m is the maximum if that is
@@ -148,8 +148,8 @@ func throughFloat(c *lower.Call, b *graph.Builder, op, x string) string {
 func expandLogSumExp(c *lower.Call, b *graph.Builder) ([]string, error) {
 	x, t := c.Inputs[0], c.In[0].Type
 	if !t.Float() {
-		y := reduceLike(c, b, "ReduceLogSumExp", castTo(b, x, tensor.Float64))
-		return []string{castTo(b, y, t)}, nil
+		y := reduceLike(c, b, "ReduceLogSumExp", b.Cast(x, tensor.Float64))
+		return []string{b.Cast(y, t)}, nil
 	}
 	over, err := reduceAxes(c)
 	if err != nil {
@@ -253,6 +253,6 @@ func reduceExtremeGrad(c *lower.Call, b *graph.Builder, dy []string) ([]string, 
 		return nil, err
 	}
 	hit := b.Op("Equal", c.Inputs[0], y)
-	count := reduceAlong(b, "ReduceSum", castTo(b, hit, tensor.Float32), over...)
+	count := reduceAlong(b, "ReduceSum", b.Cast(hit, tensor.Float32), over...)
 	return firstGrad(c, b.Op("Where", hit, b.Op("Div", g, count), b.Scalar(0))), nil
 }

@@ -269,7 +269,7 @@ func expandResize(c *lower.Call, b *graph.Builder) ([]string, error) {
 		return nil, fmt.Errorf("%v cannot be interpolated; use mode nearest", t)
 	}
 	if kind != t {
-		y = castTo(b, y, kind)
+		y = b.Cast(y, kind)
 	}
 	outside := ""
 	for _, r := range all {
@@ -296,11 +296,11 @@ func expandResize(c *lower.Call, b *graph.Builder) ([]string, error) {
 		y = b.Op("Round", y)
 	}
 	if outside != "" {
-		fill := castTo(b, b.Const(floatOf(tensor.Float64, float64(c.Float("extrapolation_value")))), kind)
+		fill := b.Cast(b.Const(floatOf(tensor.Float64, float64(c.Float("extrapolation_value")))), kind)
 		y = b.Op("Where", outside, fill, y)
 	}
 	if kind != t {
-		y = castTo(b, y, t)
+		y = b.Cast(y, t)
 	}
 	return []string{b.Op("Identity", y)}, nil
 }

@@ -264,7 +264,7 @@ func (r *recurrence) run(x string, reverse bool) (y, hidden, cell string, err er
 	}
 	lengths := ""
 	if r.Has(inLengths) {
-		lengths = b.Op("Unsqueeze", castTo(b, r.Inputs[inLengths], tensor.Int64), b.Ints(1))
+		lengths = b.Op("Unsqueeze", b.Cast(r.Inputs[inLengths], tensor.Int64), b.Ints(1))
 	}
 	hidden = r.start(inHidden)
 	if r.gates == 4 {

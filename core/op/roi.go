@@ -67,7 +67,7 @@ func expandRoiAlign(c *lower.Call, b *graph.Builder) ([]string, error) {
 			return nil, err
 		}
 	}
-	data := b.Op("Gather", c.Inputs[0], castTo(b, c.Inputs[2], tensor.Int64))
+	data := b.Op("Gather", c.Inputs[0], b.Cast(c.Inputs[2], tensor.Int64))
 	bins := tensor.Shape{s.batch, s.channels, per[0], per[1], ratio * ratio}
 	if mode == "max" {
 		values, weights, taps, err := s.read(data, axes)
@@ -119,7 +119,7 @@ func expandMaxRoiPool(c *lower.Call, b *graph.Builder) ([]string, error) {
 	}
 	zero, one := scalarLike(c, b, 0), scalarLike(c, b, 1)
 	keep := b.With(graph.Int("keepdims", 0))
-	y := b.Op("Gather", c.Inputs[0], b.Op("Squeeze", castTo(b, column(0), tensor.Int64), b.Ints(1)))
+	y := b.Op("Gather", c.Inputs[0], b.Op("Squeeze", b.Cast(column(0), tensor.Int64), b.Ints(1)))
 	filled := ""
 	for _, a := range []int{1, 0} { // the pixels of axis a come last
 		n := x[2+a]

@@ -149,8 +149,8 @@ func scatterGrad(c *lower.Call, b *graph.Builder, dy string, scatter, gather gra
 	}
 	y, zero := c.Outputs[0], b.Scalar(0)
 	kept, hit := b.Op("Equal", c.Inputs[0], y), b.Op("Equal", c.Inputs[2], at(y))
-	hits := scatter.Op(op, none, index, castTo(b, hit, tensor.Float32))
-	share := b.Op("Div", dy, b.Op("Add", castTo(b, kept, tensor.Float32), hits))
+	hits := scatter.Op(op, none, index, b.Cast(hit, tensor.Float32))
+	share := b.Op("Div", dy, b.Op("Add", b.Cast(kept, tensor.Float32), hits))
 	return []string{b.Op("Where", kept, share, zero), "", b.Op("Where", hit, at(share), zero)}, nil
 }
 

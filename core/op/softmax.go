@@ -40,7 +40,7 @@ var _ = define(
 				return nil, err
 			}
 			first := b.With(graph.Int("axis", a)).Op("ArgMax", c.Inputs[0])
-			return []string{castTo(b, b.Op("Equal", first, positions(b, c.In[0].Shape, a)), c.In[0].Type)}, wantFloats(c)
+			return []string{b.Cast(b.Op("Equal", first, positions(b, c.In[0].Shape, a)), c.In[0].Type)}, wantFloats(c)
 		}},
 )
 

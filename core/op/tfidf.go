@@ -91,13 +91,13 @@ func agreements(c *lower.Call, b *graph.Builder, items []string, step, runs int)
 	same := ""
 	for j, item := range items {
 		part := b.Op("Slice", c.Inputs[0], b.Ints(j*step), b.Ints(j*step+runs), b.Ints(-1))
-		equal := b.Op("Equal", b.Op("Unsqueeze", castTo(b, part, tensor.Int64), b.Ints(-2)), item)
+		equal := b.Op("Equal", b.Op("Unsqueeze", b.Cast(part, tensor.Int64), b.Ints(-2)), item)
 		if same != "" {
 			equal = b.Op("And", same, equal)
 		}
 		same = equal
 	}
-	return b.With(graph.Int("keepdims", 0)).Op("ReduceSum", castTo(b, same, tensor.Float32), b.Ints(-1))
+	return b.With(graph.Int("keepdims", 0)).Op("ReduceSum", b.Cast(same, tensor.Float32), b.Ints(-1))
 }
 
 // ngramColumns puts the counts of all n-grams at the places that ngram_indexes names,

@@ -26,7 +26,7 @@ func Model() *graph.Graph {
 	const ofRecord, ofLayer = 1.2247449, 0.076546554 // bounds √(6 / rows), of 4 and of 1,024 rows
 	b := graph.NewBuilder("probe")
 	in := b.Input(Input, tensor.Int32, tensor.Shape{1, Numbers})
-	x := b.Op("Mul", b.With(graph.Int("to", int(tensor.Float32))).Op("Cast", in), b.Scalar(1.0/(1<<(numberBits-1))))
+	x := b.Op("Mul", b.Cast(in, tensor.Float32), b.Scalar(1.0/(1<<(numberBits-1))))
 
 	column := b.Op("Reshape", b.Op("MatMul", x, weights(b, "column", Numbers, width, ofRecord)), b.Ints(width, 1))
 	row := b.Op("MatMul", x, weights(b, "row", Numbers, width, ofRecord))

@@ -96,36 +96,58 @@ func (fs Fields) Names() (out []string) {
 
 // Pack makes records of the values of each field, [records …]. All have as many.
 func (fs Fields) Pack(values map[string]*tensor.Tensor) (*tensor.Tensor, error) {
-	if err := fs.Check(); err != nil {
+	return fs.PackIn(nil, values, nil)
+}
+
+// PackIn is Pack in a memory, of some of the records, in that order; nil: of all.
+func (fs Fields) PackIn(memory tensor.Memory, values map[string]*tensor.Tensor, which []int) (*tensor.Tensor, error) {
+	n, err := fs.count(values)
+	if err != nil {
 		return nil, err
 	}
-	records := -1
-	for _, f := range fs {
-		v := values[f.Name]
-		if v == nil || v.Type != f.Type || len(v.Shape) == 0 || !v.Shape[1:].Equal(f.Shape) {
-			return nil, fmt.Errorf("field %q has no values of %v%v a record", f.Name, f.Type, f.Shape)
-		}
-		if records < 0 {
-			records = v.Shape[0]
-		}
-		if v.Shape[0] != records {
-			return nil, fmt.Errorf("field %q has %d records, the fields before it %d", f.Name, v.Shape[0], records)
+	if which == nil {
+		for i := range n {
+			which = append(which, i)
 		}
 	}
 	words := fs.Words()
-	out, err := tensor.New(tensor.Int32, tensor.Shape{records, words})
+	out, err := memory.New(tensor.Int32, tensor.Shape{len(which), words})
 	if err != nil {
 		return nil, err
 	}
 	at := 0
 	for _, f := range fs {
-		from, n := values[f.Name].Bytes(), f.Shape.Elements()*f.Type.Size()
-		for r := range records {
-			copy(out.Bytes()[(r*words+at)*wordBytes:], from[r*n:(r+1)*n])
+		from, size := values[f.Name].Bytes(), f.Shape.Elements()*f.Type.Size()
+		for to, r := range which {
+			if r < 0 || r >= n {
+				return nil, fmt.Errorf("there are %d records, and no record %d", n, r)
+			}
+			copy(out.Bytes()[(to*words+at)*wordBytes:], from[r*size:(r+1)*size])
 		}
 		at += f.words()
 	}
 	return out, nil
+}
+
+// count returns how many records the values of the fields are of.
+func (fs Fields) count(values map[string]*tensor.Tensor) (int, error) {
+	if err := fs.Check(); err != nil {
+		return 0, err
+	}
+	records := -1
+	for _, f := range fs {
+		v := values[f.Name]
+		if v == nil || v.Type != f.Type || len(v.Shape) == 0 || !v.Shape[1:].Equal(f.Shape) {
+			return 0, fmt.Errorf("field %q has no values of %v%v a record", f.Name, f.Type, f.Shape)
+		}
+		if records < 0 {
+			records = v.Shape[0]
+		}
+		if v.Shape[0] != records {
+			return 0, fmt.Errorf("field %q has %d records, the fields before it %d", f.Name, v.Shape[0], records)
+		}
+	}
+	return max(records, 0), nil
 }
 
 // Read writes into b what takes each field out of a batch of records [rows words], and returns
@@ -165,17 +187,17 @@ func (f *Field) elements(b *graph.Builder, words string, rows int) string {
 		}
 		by := b.Const(tensor.Must(tensor.From(tensor.Shape{1, 1, each}, shifts)))
 		v = b.Op("Reshape", v, b.Ints(rows, f.words(), 1))
-		v = castTo(b, b.With(graph.String("direction", "RIGHT")).Op("BitShift", v, by), raw)
+		v = b.Cast(b.With(graph.String("direction", "RIGHT")).Op("BitShift", v, by), raw)
 		v = b.Op("Reshape", v, b.Ints(rows, each*f.words()))
 		v = b.Op("Slice", v, b.Ints(0), b.Ints(f.Shape.Elements()), b.Ints(1))
 	} else {
-		v = b.Op("Reshape", castTo(b, v, raw), b.Ints(rows, f.Shape.Elements(), 2))
+		v = b.Op("Reshape", b.Cast(v, raw), b.Ints(rows, f.Shape.Elements(), 2))
 		half := func(i int) string { return b.Op("Slice", v, b.Ints(i), b.Ints(i+1), b.Ints(2)) }
 		high := b.With(graph.String("direction", "LEFT")).Op("BitShift", half(1), b.Const(tensor.Scalar(uint64(32))))
 		v = b.Op("Reshape", b.Op("BitwiseOr", half(0), high), b.Ints(rows, f.Shape.Elements()))
 	}
 	if f.Type == tensor.Bool {
-		return castTo(b, v, tensor.Bool)
+		return b.Cast(v, tensor.Bool)
 	}
 	return bitsAs(b, v, f.Type)
 }
@@ -183,10 +205,6 @@ func (f *Field) elements(b *graph.Builder, words string, rows int) string {
 // bitsAs takes the bits of a value as those of another type of the same size.
 func bitsAs(b *graph.Builder, v string, t tensor.DType) string {
 	return b.With(graph.Int("to", int(t))).Op("BitCast", v)
-}
-
-func castTo(b *graph.Builder, v string, t tensor.DType) string {
-	return b.With(graph.Int("to", int(t))).Op("Cast", v)
 }
 
 // Code walks the parts of f.

@@ -8,7 +8,7 @@ import (
 	"github.com/tally-network/tally/core/canon"
 )
 
-// MaxBytes bounds the memory of one tensor.
+// MaxBytes bounds the memory of one tensor, of Go's or not.
 const MaxBytes = 1 << 34
 
 const _ = littleEndian
@@ -23,7 +23,14 @@ type Tensor struct {
 }
 
 // New returns a tensor of zeros.
-func New(t DType, s Shape) (*Tensor, error) {
+func New(t DType, s Shape) (*Tensor, error) { return Memory(nil).New(t, s) }
+
+// Memory gives room for elements: so many bytes, of zeros, aligned for every type, and what has to be held by whoever uses
+// them. A nil Memory is Go's own.
+type Memory func(bytes int) (room []byte, owner any, err error)
+
+// New returns a tensor of zeros in the memory.
+func (m Memory) New(t DType, s Shape) (*Tensor, error) {
 	if !t.Valid() {
 		return nil, fmt.Errorf("unknown element type %d", uint8(t))
 	}
@@ -34,13 +41,18 @@ func New(t DType, s Shape) (*Tensor, error) {
 	if n > MaxBytes/t.Size() {
 		return nil, fmt.Errorf("tensor %v%v needs more than %d bytes", t, s, MaxBytes)
 	}
+	x := &Tensor{Type: t, Shape: s.Clone()}
 	size := n * t.Size()
-	words := make([]uint64, (size+7)/8) // aligned for every element type
-	var buf []byte
-	if size > 0 {
-		buf = unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), size)
+	if m != nil && size > 0 {
+		var err error
+		x.buf, x.owner, err = m(size)
+		return x, err
 	}
-	return &Tensor{Type: t, Shape: s.Clone(), buf: buf}, nil
+	words := make([]uint64, (size+7)/8) // aligned for every element type
+	if size > 0 {
+		x.buf = unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), size)
+	}
+	return x, nil
 }
 
 // Part returns a tensor in the memory of t, from byte at on: a multiple of 8.

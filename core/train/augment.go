@@ -117,7 +117,7 @@ func shifted(m *model, a *Augment, f record.Field, draws draws) (string, error) 
 		return b.With(graph.String("direction", "RIGHT")).Op("BitShift", x, b.Const(tensor.Scalar[uint32](16)))
 	}
 	d := half(b.Op("Mul", half(draws("record", m.records())), b.Const(tensor.Scalar(uint32(2*most+1)))))
-	d = b.Op("Reshape", castTo(b, d, tensor.Int32), b.Ints(m.rows, 1))
+	d = b.Op("Reshape", b.Cast(d, tensor.Int32), b.Ints(m.rows, 1))
 	word := func(n int) string { return b.Const(tensor.Scalar(int32(n))) }
 	places := b.Op("Reshape", b.Op("Range", word(most), word(most+size), word(1)), b.Ints(1, size))
 	from := b.Op("Sub", places, d) // [rows, size]
@@ -127,7 +127,7 @@ func shifted(m *model, a *Augment, f record.Field, draws draws) (string, error) 
 	whole := b.Ints(append([]int{m.rows}, f.Shape...)...)
 	from = b.Op("Expand", b.Op("Reshape", from, along), whole)
 	moved := b.With(graph.Int("axis", axis)).Op("GatherElements", v, from)
-	return b.Op("Where", b.Op("Reshape", there, along), moved, castTo(b, b.Scalar(0), f.Type)), nil
+	return b.Op("Where", b.Op("Reshape", there, along), moved, b.Cast(b.Scalar(0), f.Type)), nil
 }
 
 // noisy adds normal noise. Bytes are rounded, and stay from 0 to 255.
@@ -142,8 +142,8 @@ func noisy(m *model, a *Augment, f record.Field, draws draws) (string, error) {
 	if f.Type.Float() {
 		return b.Op("Add", v, m.as(noise, tensor.Float32, f.Type)), nil
 	}
-	v = b.Op("Round", b.Op("Add", castTo(b, v, tensor.Float32), noise))
-	return castTo(b, b.Op("Clip", v, b.Scalar(0), b.Scalar(255)), f.Type), nil
+	v = b.Op("Round", b.Op("Add", b.Cast(v, tensor.Float32), noise))
+	return b.Cast(b.Op("Clip", v, b.Scalar(0), b.Scalar(255)), f.Type), nil
 }
 
 // records writes how many records a batch has.

@@ -21,7 +21,7 @@ const augmentSeed = 7
 // digits is training of one record x [1 4], 1 2 3 4, whose loss is Σ xᵢ·10ⁱ: so the loss shows what became of x.
 func digits(pixel tensor.DType, augment ...train.Augment) (*train.Training, *tensor.Tensor, error) {
 	b := graph.NewBuilder("digits")
-	x := b.Op("Reshape", b.With(graph.Int("to", int(tensor.Float32))).Op("Cast", b.Input("x", pixel, tensor.Shape{1, 1, 4})), b.Ints(1, 4))
+	x := b.Op("Reshape", b.Cast(b.Input("x", pixel, tensor.Shape{1, 1, 4}), tensor.Float32), b.Ints(1, 4))
 	x = b.Op("MatMul", x, b.Const(tensor.Must(tensor.From(tensor.Shape{4, 1}, []float32{1, 10, 100, 1000}))))
 	b.Output(b.Op("Add", x, b.Init("bias", tensor.Must(tensor.New(tensor.Float32, tensor.Shape{1})))), tensor.Float32, nil)
 	fields := record.Fields{{Name: "x", Type: pixel, Shape: tensor.Shape{1, 4}}}

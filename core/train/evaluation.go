@@ -195,7 +195,7 @@ func scored(sums []graph.Slot, of []metric) (*graph.Program, error) {
 	for i, m := range of {
 		v := m.score(b, func(name string) string { return in[name] })
 		v = b.Op("Reshape", b.Op("Round", b.Op("Mul", v, b.Const(tensor.Scalar[float64](ScoreUnit)))), b.Ints(1))
-		v = b.Op("Where", b.Op("Equal", v, v), castTo(b, v, tensor.Int64), b.Const(tensor.Scalar[int64](NoScore)))
+		v = b.Op("Where", b.Op("Equal", v, v), b.Cast(v, tensor.Int64), b.Const(tensor.Scalar[int64](NoScore)))
 		b.Output(v, tensor.Int64, nil)
 		binding.Results = append(binding.Results, graph.Slot{Name: m.name, Type: tensor.Int64, Shape: tensor.Shape{1}})
 		binding.Outputs = append(binding.Outputs, i)

@@ -121,11 +121,7 @@ func (m *model) as(v string, from, to tensor.DType) string {
 	if from == to {
 		return v
 	}
-	return castTo(m.b, v, to)
-}
-
-func castTo(b *graph.Builder, v string, t tensor.DType) string {
-	return b.With(graph.Int("to", int(t))).Op("Cast", v)
+	return m.b.Cast(v, to)
 }
 
 // put writes a copy of a graph whose inputs and some initializers are bound, and returns its

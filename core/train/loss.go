@@ -224,7 +224,7 @@ func (m *model) labelled(logits, says, labels, counts string, s tensor.Shape) (t
 	signed := b.Const(tensor.Scalar[int64](Ignored))
 	valid := b.Op("Not", b.Op("Equal", labels, signed))
 	labels = b.Op("Where", valid, labels, b.Const(tensor.Scalar[int64](0)))
-	weight := castTo(b, valid, tensor.Float32)
+	weight := b.Cast(valid, tensor.Float32)
 	if counts != "" {
 		weight = b.Op("Mul", weight, counts)
 	}

@@ -41,7 +41,7 @@ func isNumber(t *terms) bool { return t.x != "" && !t.logit }
 // total adds all elements of a value, as float64 if they are floats, else as int64, and calls the sum
 // by a name.
 func (m *model) total(name, v string, t tensor.DType) sum {
-	return sum{name, m.sum(castTo(m.b, v, t)), t, nil}
+	return sum{name, m.sum(m.b.Cast(v, t)), t, nil}
 }
 
 // counts returns which predictions count at all, bool [n].
@@ -56,7 +56,7 @@ func (m *model) and(a, b string) string { return m.b.Op("And", a, b) }
 
 // share is the ratio of two sums as float64, 0 if the second is.
 func share(b *graph.Builder, part, whole string) string {
-	p, w := castTo(b, part, tensor.Float64), castTo(b, whole, tensor.Float64)
+	p, w := b.Cast(part, tensor.Float64), b.Cast(whole, tensor.Float64)
 	zero := b.Const(tensor.Scalar[float64](0))
 	none := b.Op("Equal", w, zero)
 	return b.Op("Where", none, zero, b.Op("Div", p, b.Op("Where", none, b.Const(tensor.Scalar[float64](1)), w)))
@@ -69,7 +69,7 @@ func ratio(part, whole string) func(*graph.Builder, func(string) string) string 
 func lossSums(m *model, t *terms) []sum {
 	losses := m.total("losses", t.losses, tensor.Float64)
 	if t.counts == "" {
-		return []sum{losses, m.total("counts", castTo(m.b, m.counts(t), tensor.Int64), tensor.Float64)}
+		return []sum{losses, m.total("counts", m.b.Cast(m.counts(t), tensor.Int64), tensor.Float64)}
 	}
 	return []sum{losses, m.total("counts", t.counts, tensor.Float64)}
 }
@@ -86,7 +86,7 @@ func accuracySums(k int) func(*model, *terms) []sum {
 		all, label := m.classes(t), b.Op("Reshape", t.labels, b.Ints(t.n, 1))
 		own := b.With(graph.Int("axis", 1)).Op("GatherElements", t.logits, label)
 		tied := m.and(b.Op("Equal", t.logits, own), b.Op("Less", all, label))
-		before := castTo(b, b.Op("Or", b.Op("Greater", t.logits, own), tied), tensor.Int32)
+		before := b.Cast(b.Op("Or", b.Op("Greater", t.logits, own), tied), tensor.Int32)
 		place := b.With(graph.Int("keepdims", 0)).Op("ReduceSum", before, b.Ints(1))
 		number := b.Op("Reshape", b.Op("Equal", own, own), b.Ints(t.n))
 		right := m.and(m.and(b.Op("Less", place, b.Const(tensor.Scalar(int32(k)))), number), m.counts(t))
@@ -111,7 +111,7 @@ func confusionSums(m *model, t *terms) []sum {
 	said := is(b.With(graph.Int("axis", 1), graph.Int("keepdims", 0)).Op("ArgMax", t.logits))
 	labels := is(t.labels)
 	column := func(name, v string) sum {
-		v = b.With(graph.Int("keepdims", 0)).Op("ReduceSum", castTo(b, v, tensor.Int64), b.Ints(0))
+		v = b.With(graph.Int("keepdims", 0)).Op("ReduceSum", b.Cast(v, tensor.Int64), b.Ints(0))
 		return sum{name, v, tensor.Int64, tensor.Shape{t.classes}}
 	}
 	return []sum{column("said", said), column("labels", labels), column("agreed", m.and(said, labels))}
@@ -121,7 +121,7 @@ func confusionSums(m *model, t *terms) []sum {
 func macroF1(b *graph.Builder, of func(string) string) string {
 	both := b.Op("Add", of("said"), of("labels"))
 	each := share(b, b.Op("Add", of("agreed"), of("agreed")), both)
-	there := castTo(b, b.Op("Greater", both, b.Const(tensor.Scalar[int64](0))), tensor.Int64)
+	there := b.Cast(b.Op("Greater", both, b.Const(tensor.Scalar[int64](0))), tensor.Int64)
 	total := b.With(graph.Int("keepdims", 0))
 	return share(b, total.Op("ReduceSum", each), total.Op("ReduceSum", there))
 }
@@ -148,11 +148,11 @@ func f1(b *graph.Builder, agreed, onlySaid, onlyIs string) string {
 // width from 0 to 1.
 func histogramSums(m *model, t *terms) []sum {
 	b := m.b
-	at := castTo(b, b.Op("Mul", b.Op("Sigmoid", t.x), b.Scalar(bins)), tensor.Int64)
+	at := b.Cast(b.Op("Mul", b.Op("Sigmoid", t.x), b.Scalar(bins)), tensor.Int64)
 	at = b.Op("Min", at, b.Const(tensor.Scalar[int64](bins-1)))
 	is := b.Op("Greater", t.y, b.Scalar(0.5))
 	count := func(name, which string) sum {
-		ones := castTo(b, m.and(which, m.counts(t)), tensor.Int64)
+		ones := b.Cast(m.and(which, m.counts(t)), tensor.Int64)
 		none := b.Const(tensor.Must(tensor.New(tensor.Int64, tensor.Shape{bins})))
 		v := b.With(graph.String("reduction", "add"), graph.Int("axis", 0)).Op("ScatterElements", none, at, ones)
 		return sum{name, v, tensor.Int64, tensor.Shape{bins}}
@@ -164,8 +164,8 @@ func histogramSums(m *model, t *terms) []sum {
 // bin, those in one bin counted half.
 func areaUnderCurve(b *graph.Builder, of func(string) string) string {
 	below := b.With(graph.Int("exclusive", 1)).Op("CumSum", of("negatives"), b.Const(tensor.Scalar[int64](0)))
-	below = castTo(b, below, tensor.Float64) // products of counts may exceed int64
-	positives, negatives := castTo(b, of("positives"), tensor.Float64), castTo(b, of("negatives"), tensor.Float64)
+	below = b.Cast(below, tensor.Float64) // products of counts may exceed int64
+	positives, negatives := b.Cast(of("positives"), tensor.Float64), b.Cast(of("negatives"), tensor.Float64)
 	twice := b.Op("Add", b.Op("Add", below, below), negatives)
 	sum := func(v string) string { return b.With(graph.Int("keepdims", 0)).Op("ReduceSum", v) }
 	pairs := b.Op("Mul", sum(positives), sum(negatives))
@@ -176,7 +176,7 @@ func areaUnderCurve(b *graph.Builder, of func(string) string) string {
 func errorSums(name string, of func(*graph.Builder, string) string) func(*model, *terms) []sum {
 	return func(m *model, t *terms) []sum {
 		b, counts := m.b, m.counts(t)
-		d := castTo(b, b.Op("Sub", t.x, t.y), tensor.Float64)
+		d := b.Cast(b.Op("Sub", t.x, t.y), tensor.Float64)
 		d = b.Op("Where", counts, of(b, d), b.Const(tensor.Scalar[float64](0)))
 		return []sum{m.total(name, d, tensor.Float64), m.total("counted", counts, tensor.Int64)}
 	}

@@ -163,9 +163,9 @@ func (m *model) key(of string) uint32 {
 
 // drawn writes a random word for each of so many places (a value) in a step.
 func drawn(b *graph.Builder, step, places string, key uint32) string {
-	turn := op.Words(b, castTo(b, step, tensor.Uint32), b.Const(tensor.Scalar(key)))
+	turn := op.Words(b, b.Cast(step, tensor.Uint32), b.Const(tensor.Scalar(key)))
 	at := b.Op("Range", b.Const(tensor.Scalar[int64](0)), places, b.Const(tensor.Scalar[int64](1)))
-	return op.Words(b, castTo(b, at, tensor.Uint32), turn, b.Const(tensor.Scalar(op.Mix(key))))
+	return op.Words(b, b.Cast(at, tensor.Uint32), turn, b.Const(tensor.Scalar(op.Mix(key))))
 }
 
 // hits writes where words are among the lowest share of all.

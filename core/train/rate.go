@@ -26,7 +26,7 @@ func (r Rate) write(b *graph.Builder, step string) string {
 	if r.Warmup < 2 && r.Decay == 0 {
 		return rate
 	}
-	done := b.With(graph.Int("to", int(tensor.Float32))).Op("Cast", step)
+	done := b.Cast(step, tensor.Float32)
 	if r.Warmup >= 2 {
 		part := b.Op("Div", done, b.Scalar(float32(r.Warmup)))
 		rate = b.Op("Mul", b.Op("Min", part, b.Scalar(1)), rate)

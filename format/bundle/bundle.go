@@ -252,8 +252,17 @@ func (b *Bundle) Read(name string, limit int64) ([]byte, error) {
 	return out, nil
 }
 
+// Section returns a reader of the entry of a name.
+func (b *Bundle) Section(name string) (*io.SectionReader, error) {
+	e, ok := b.find(name)
+	if !ok {
+		return nil, fmt.Errorf("the bundle has no %s", name)
+	}
+	return b.Open(e), nil
+}
+
 // Open returns a reader of an entry.
-func (b *Bundle) Open(e Entry) io.Reader { return io.NewSectionReader(b.src, e.at, e.Size) }
+func (b *Bundle) Open(e Entry) *io.SectionReader { return io.NewSectionReader(b.src, e.at, e.Size) }
 
 // Has reports whether there is an entry of this name.
 func (b *Bundle) Has(name string) bool {

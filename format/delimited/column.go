@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math"
+	"runtime"
 
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/format/table"
@@ -18,7 +19,8 @@ type column struct {
 	done    bool       // and this one is not
 	room    int        // records that there may be
 	bytes   int        // of text that may be allocated at once
-	n       int        // records read
+	memory  tensor.Memory
+	n       int // records read
 	values  *tensor.Tensor
 	ints    []int64
 	floats  []float64
@@ -35,7 +37,7 @@ func (c *column) become(kind table.Kind) error {
 		if !c.given {
 			kind = 0 // found out at the end
 		}
-		c.texts = table.NewTextBuilder(kind, c.room, c.bytes)
+		c.texts = table.NewTextBuilder(kind, c.room, c.bytes, c.memory)
 		for range c.n {
 			if err := c.texts.AppendMissing(); err != nil {
 				return err
@@ -44,11 +46,12 @@ func (c *column) become(kind table.Kind) error {
 		c.kind = table.Text
 		return nil
 	}
-	t, err := tensor.New(elementTypes[kind], tensor.Shape{c.room})
+	t, err := c.memory.New(elementTypes[kind], tensor.Shape{c.room})
 	if err != nil {
 		return fmt.Errorf("%w: split the file", err)
 	}
-	before := c.ints
+	before, owner := c.ints, c.values
+	defer runtime.KeepAlive(owner) // their memory may not be Go's
 	c.kind, c.values, c.ints, c.floats, c.bools = kind, t, nil, nil, nil
 	switch kind {
 	case table.Integer:

@@ -27,6 +27,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/format/table"
 )
 
@@ -46,6 +47,7 @@ type Options struct {
 	Header    Header                // whether the first record names the columns
 	Kinds     map[string]table.Kind // of columns by name: Integer, Real, Boolean, Category or Text
 	Missing   []string              // words that stand for no value, beside the usual
+	Memory    tensor.Memory         // of columns
 }
 
 // mark is what some programs begin a text in UTF-8 with.
@@ -115,7 +117,7 @@ func (r *reader) begin() error {
 		if trimmed := bytes.TrimSpace(c); named && len(trimmed) > 0 {
 			name = string(trimmed)
 		}
-		r.columns = append(r.columns, column{name: name, kind: r.options.Kinds[name]})
+		r.columns = append(r.columns, column{name: name, kind: r.options.Kinds[name], memory: r.options.Memory})
 	}
 	if !named {
 		r.scanner = start
@@ -243,7 +245,7 @@ func (r *reader) again() (some bool) {
 	for i := range r.columns {
 		c := &r.columns[i]
 		if c.failed {
-			*c = column{name: c.name, room: c.room, bytes: c.bytes, texts: table.NewTextBuilder(0, c.room, c.bytes)}
+			*c = column{name: c.name, room: c.room, bytes: c.bytes, memory: c.memory, texts: table.NewTextBuilder(0, c.room, c.bytes, c.memory)}
 			some = true
 		} else {
 			c.done = true

@@ -11,7 +11,7 @@ import (
 
 func TestRead(t *testing.T) {
 	in := bytes.NewReader([]byte{0, 0, 0x80, 0x3f, 1, 0, 0x80, 0xff, 0, 0, 0, 0x80, 0xee})
-	got, err := Read(in, tensor.Float32, tensor.Shape{3})
+	got, err := Read(in, tensor.Float32, tensor.Shape{3}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -22,10 +22,10 @@ func TestRead(t *testing.T) {
 	if in.Len() != 1 {
 		t.Fatalf("%d bytes are left of the reader", in.Len())
 	}
-	if _, err := Read(in, tensor.Int64, tensor.Shape{1}); !errors.Is(err, io.ErrUnexpectedEOF) {
+	if _, err := Read(in, tensor.Int64, tensor.Shape{1}, nil); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("too few bytes: %v", err)
 	}
-	if _, err := Read(bytes.NewReader([]byte{1, 2}), tensor.Bool, tensor.Shape{2}); err == nil {
+	if _, err := Read(bytes.NewReader([]byte{1, 2}), tensor.Bool, tensor.Shape{2}, nil); err == nil {
 		t.Error("2 is a boolean")
 	}
 }

@@ -201,7 +201,7 @@ func (f *File) Stored(t Tensor) (*tensor.Tensor, error) {
 		n, size := t.Type.Block()
 		shape[len(shape)-1] = shape[len(shape)-1] / n * size
 	}
-	x, err := elements.Read(io.NewSectionReader(f.src, t.At, t.Bytes), typ, shape)
+	x, err := elements.Read(io.NewSectionReader(f.src, t.At, t.Bytes), typ, shape, nil)
 	if err == nil && typ == tensor.Uint8 {
 		err = t.Type.Check(x.Bytes())
 	}

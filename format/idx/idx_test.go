@@ -41,7 +41,7 @@ func TestRead(t *testing.T) {
 		file(0x08, []uint32{0, 28, 28}, ""):                         tensor.Must(tensor.New(tensor.Uint8, tensor.Shape{0, 28, 28})),
 	} {
 		for _, text := range []string{text, zipped(text)} {
-			if got, err := idx.Read(strings.NewReader(text), int64(len(text))); err != nil || !got.Equal(want) {
+			if got, err := idx.Read(strings.NewReader(text), int64(len(text)), nil); err != nil || !got.Equal(want) {
 				t.Errorf("%q is read as %v (%v), want %v", text, got, err, want)
 			}
 		}
@@ -65,7 +65,7 @@ func TestReadRefuses(t *testing.T) {
 		zipped(file(8, []uint32{1}, "\x00\x00")):             "goes on after",
 		damaged(zipped(file(8, []uint32{1}, "\x00"))):        "checksum",
 	} {
-		if got, err := idx.Read(strings.NewReader(text), int64(len(text))); err == nil || !strings.Contains(err.Error(), want) {
+		if got, err := idx.Read(strings.NewReader(text), int64(len(text)), nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is read as %v (%v), want %q", text, got, err, want)
 		}
 	}
@@ -84,7 +84,7 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte(file(0x0E, []uint32{1}, "abcdefgh")))
 	f.Add([]byte(zipped(file(8, []uint32{1}, "a"))))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		used := memory.Allocated(func() { _, _ = idx.Read(bytes.NewReader(b), int64(len(b))) })
+		used := memory.Allocated(func() { _, _ = idx.Read(bytes.NewReader(b), int64(len(b)), nil) })
 		if used > 2100*int64(len(b))+memory.Slack {
 			t.Fatalf("%d bytes took %d", len(b), used)
 		}

@@ -35,7 +35,7 @@ import (
 // Limits on a folder.
 const (
 	MaxImages = 1 << 22
-	MaxTable  = 4 << 30 // bytes of all pixels, unless a caller allows more
+	MaxTable  = tensor.MaxBytes // bytes of all pixels, unless a caller allows more
 )
 
 // Fit says what becomes of images whose proportions are others than those of the size.
@@ -53,8 +53,9 @@ type Options struct {
 	Channels      int // 1 or 3; 0: found out
 	Filter        Filter
 	Fit           Fit
-	MaxPixels     int   // of one image; 0: [MaxPixels]
-	MaxBytes      int64 // of the table; 0: [MaxTable]
+	MaxPixels     int           // of one image; 0: [MaxPixels]
+	MaxBytes      int64         // of the table; 0: [MaxTable]
+	Memory        tensor.Memory // of the table
 }
 
 // found is an image of a folder.
@@ -124,7 +125,7 @@ func find(folder fs.FS) (all []found, err error) {
 
 // classes returns the column of labels; none if no image lies in a folder.
 func classes(all []found) (*table.Column, error) {
-	b, some := table.NewTextBuilder(table.Category, len(all), 0), false
+	b, some := table.NewTextBuilder(table.Category, len(all), 0, nil), false
 	for _, f := range all {
 		if some = some || f.class != ""; some && (f.class == "" || all[0].class == "") {
 			return nil, fmt.Errorf("some images lie in folders of classes and some, such as %s, beside these: move them into one, or take them out", alone(all))
@@ -180,7 +181,7 @@ func (o *Options) settle(folder fs.FS, all []found) error {
 
 // decode returns the pixels of all images.
 func (o *Options) decode(folder fs.FS, all []found) (*tensor.Tensor, error) {
-	out, err := tensor.New(tensor.Uint8, tensor.Shape{len(all), o.Height, o.Width, o.Channels})
+	out, err := o.Memory.New(tensor.Uint8, tensor.Shape{len(all), o.Height, o.Width, o.Channels})
 	if err != nil {
 		return nil, err
 	}

@@ -29,7 +29,7 @@ func archive(t testing.TB, name string) map[string]*tensor.Tensor {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := npy.ReadArchive(bytes.NewReader(b), int64(len(b)))
+	all, err := npy.ReadArchive(bytes.NewReader(b), int64(len(b)), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

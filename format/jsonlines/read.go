@@ -21,12 +21,14 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/format/table"
 )
 
 // Options are what the reader is told. Nothing of it needs to be.
 type Options struct {
-	Kinds map[string]table.Kind // of columns by name
+	Kinds  map[string]table.Kind // of columns by name
+	Memory tensor.Memory         // of columns
 }
 
 // Read returns the table that a text holds.
@@ -109,7 +111,7 @@ func (r *reader) column(name []byte, place int) (*column, error) {
 	if len(r.columns) == table.MaxColumns {
 		return nil, fmt.Errorf("more than %d names: put numbers that belong together into a list", table.MaxColumns)
 	}
-	c := &column{name: string(name)}
+	c := &column{name: string(name), memory: r.options.Memory}
 	if k := r.options.Kinds[c.name]; k == table.Category || k == table.Text || k == table.JSON {
 		c.textKind = k
 	}
@@ -138,7 +140,7 @@ func (r *reader) table() (*table.Table, error) {
 			return nil, fmt.Errorf("column %.40q: %w", c.name, err)
 		}
 		all = append(all, out)
-		*c = column{name: c.name} // its memory is free
+		*c = column{name: c.name, memory: c.memory} // its memory is free
 	}
 	return table.New(all...)
 }

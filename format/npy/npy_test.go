@@ -27,7 +27,7 @@ func file(version byte, header string, data ...byte) []byte {
 	return append(append(b, header...), data...)
 }
 
-func readAll(b []byte) (*tensor.Tensor, error) { return Read(bytes.NewReader(b), int64(len(b))) }
+func readAll(b []byte) (*tensor.Tensor, error) { return Read(bytes.NewReader(b), int64(len(b)), nil) }
 
 func written(t testing.TB, x *tensor.Tensor) []byte {
 	var b bytes.Buffer
@@ -131,7 +131,7 @@ func TestReadRefuses(t *testing.T) {
 			t.Fatalf("the first %d of %d bytes are read", n, len(b))
 		}
 	}
-	if _, err := Read(bytes.NewReader(b), int64(len(b))+8); err == nil {
+	if _, err := Read(bytes.NewReader(b), int64(len(b))+8, nil); err == nil {
 		t.Error("a file shorter than its size was read")
 	}
 }

@@ -44,7 +44,7 @@ func TestReadArchive(t *testing.T) {
 	x, y := tensor.Must(tensor.From(tensor.Shape{2, 2}, []int64{1, 2, 3, 4})), tensor.Scalar(float32(5))
 	for _, method := range []uint16{zip.Store, zip.Deflate} {
 		b := archive(t, method, "x.npy", npyOf(t, x), "a/y.npy", npyOf(t, y))
-		got, err := ReadArchive(bytes.NewReader(b), int64(len(b)))
+		got, err := ReadArchive(bytes.NewReader(b), int64(len(b)), nil)
 		if err != nil || len(got) != 2 || !got["x"].Equal(x) || !got["a/y"].Equal(y) {
 			t.Errorf("method %d: %v, %v", method, got, err)
 		}
@@ -78,7 +78,7 @@ func TestArchivesAreRefused(t *testing.T) {
 		"a bomb":         {bomb.Bytes(), "damaged"},
 	} {
 		var err error
-		used := memory.Allocated(func() { _, err = ReadArchive(bytes.NewReader(c.b), int64(len(c.b))) })
+		used := memory.Allocated(func() { _, err = ReadArchive(bytes.NewReader(c.b), int64(len(c.b)), nil) })
 		if err == nil || !strings.Contains(err.Error(), c.want) || used > memory.Slack {
 			t.Errorf("%s: %v, want %q; it took %d bytes", name, err, c.want, used)
 		}
@@ -91,7 +91,7 @@ func FuzzReadArchive(f *testing.F) {
 	f.Add(archive(f, zip.Store, "x.npy", x))
 	f.Add(archive(f, zip.Deflate, "x.npy", x, "y.npy", x))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		used := memory.Allocated(func() { _, _ = ReadArchive(bytes.NewReader(b), int64(len(b))) })
+		used := memory.Allocated(func() { _, _ = ReadArchive(bytes.NewReader(b), int64(len(b)), nil) })
 		if used > 2*deflation*int64(len(b))+memory.Slack {
 			t.Fatalf("%d bytes took %d", len(b), used)
 		}

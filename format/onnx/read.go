@@ -233,7 +233,7 @@ func (r *reader) load(l load) error {
 		defer f.Close()
 		from = io.NewSectionReader(f, l.part.at, l.part.end-l.part.at)
 	}
-	t, err := elements.Read(from, l.into.Type, l.into.Shape)
+	t, err := elements.Read(from, l.into.Type, l.into.Shape, nil)
 	if err != nil {
 		return err
 	}

@@ -26,7 +26,9 @@ func file(t testing.TB, name string) []byte {
 	return b
 }
 
-func read(b []byte) (*table.Table, error) { return parquet.Read(bytes.NewReader(b), int64(len(b))) }
+func read(b []byte) (*table.Table, error) {
+	return parquet.Read(bytes.NewReader(b), int64(len(b)), nil)
+}
 
 // told writes a table, a line for each column; what is missing is "–".
 func told(t *table.Table) string {

@@ -26,7 +26,7 @@ func file(header string, data ...byte) []byte {
 }
 
 func read(b []byte) (map[string]*tensor.Tensor, map[string]string, error) {
-	return Read(bytes.NewReader(b), int64(len(b)))
+	return Read(bytes.NewReader(b), int64(len(b)), nil)
 }
 
 func write(t testing.TB, tensors map[string]*tensor.Tensor, metadata map[string]string) []byte {
@@ -214,7 +214,7 @@ func TestReadRefuses(t *testing.T) {
 	if _, _, err := read(file(one(`"F8_E5M2"`, `[1]`, `[0,1]`), 0)); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("a type of the format: %v", err)
 	}
-	if _, _, err := Read(bytes.NewReader(write(t, sample(), nil)), 1<<40); err == nil {
+	if _, _, err := Read(bytes.NewReader(write(t, sample(), nil)), 1<<40, nil); err == nil {
 		t.Error("a file shorter than its size was read")
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"regexp"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -183,7 +184,13 @@ func ReadFolder(folder fs.FS, open Opener, pattern string, o Options) (*table.Ta
 		}
 	}
 	if len(names) == 0 && pattern == "" {
-		return as(o.Kinds)(images.Read(folder, o.Images))
+		of := o.Images
+		of.Memory = o.Memory
+		t, err := as(o.Kinds)(images.Read(folder, of))
+		if err != nil {
+			return nil, err
+		}
+		return o.remembered(t), nil
 	}
 	if names, err = Select(names, pattern); err != nil {
 		return nil, err
@@ -203,5 +210,6 @@ func ReadFolder(folder fs.FS, open Opener, pattern string, o Options) (*table.Ta
 	if len(parts) == 1 {
 		return parts[0], nil
 	}
+	defer runtime.KeepAlive(parts)
 	return as(o.Kinds)(table.Concat(parts...))
 }

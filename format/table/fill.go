@@ -164,7 +164,7 @@ func (c *Column) Fill(value string) (*Column, error) {
 	out := *c
 	out.Missing = nil
 	if c.written() {
-		out.Texts = Strings{}
+		out.Texts = Strings{memory: c.Memory}
 		for i := range c.Len() {
 			text := c.Texts.bytes(i)
 			if c.Lacks(i) {
@@ -178,7 +178,10 @@ func (c *Column) Fill(value string) (*Column, error) {
 	}
 	if c.Kind == Category {
 		at, ok := slices.BinarySearch(c.Categories, value)
-		out.Values = c.Values.Clone()
+		var err error
+		if out.Values, err = c.copied(); err != nil {
+			return nil, err
+		}
 		codes := tensor.Of[int32](out.Values)
 		if !ok {
 			if len(c.Categories) == MaxCategories {
@@ -232,11 +235,24 @@ func (c *Column) fillNumber(value string) (*Column, error) {
 		return nil, wrong
 	}
 	out := *c
-	out.Missing, out.Values = nil, c.Values.Clone()
+	out.Missing = nil
+	var err error
+	if out.Values, err = c.copied(); err != nil {
+		return nil, err
+	}
 	for i, m := range c.Missing {
 		if m {
 			out.Values.Set(i, w)
 		}
 	}
 	return &out, nil
+}
+
+// copied returns a copy of the values.
+func (c *Column) copied() (*tensor.Tensor, error) {
+	t, err := c.Memory.New(c.Values.Type, c.Values.Shape)
+	if err == nil {
+		copy(t.Bytes(), c.Values.Bytes())
+	}
+	return t, err
 }

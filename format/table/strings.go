@@ -16,10 +16,12 @@ import (
 	"github.com/tally-network/tally/core/tensor"
 )
 
-// Strings are texts in one piece of memory: four bytes a text beside their own.
+// Strings are texts in one piece of memory: eight bytes a text beside their own.
 type Strings struct {
-	text []byte
-	ends []uint32
+	text   []byte
+	ends   []int
+	memory tensor.Memory // of the texts
+	owner  any           // of text
 }
 
 // Len returns how many there are.
@@ -29,7 +31,7 @@ func (s *Strings) Len() int { return len(s.ends) }
 func (s *Strings) At(i int) string { return view(s.bytes(i)) }
 
 func (s *Strings) bytes(i int) []byte {
-	var from uint32
+	from := 0
 	if i > 0 {
 		from = s.ends[i-1]
 	}
@@ -38,13 +40,20 @@ func (s *Strings) bytes(i int) []byte {
 
 // Append adds a copy of a text.
 func (s *Strings) Append(b []byte) error {
-	if len(s.text)+len(b) > math.MaxUint32 {
-		return errors.New("more than 4 GiB of text in one column: split the file")
+	if s.memory != nil && len(b) > cap(s.text)-len(s.text) {
+		room, owner, err := s.memory(max(2*cap(s.text), len(s.text)+len(b), leastText))
+		if err != nil {
+			return err
+		}
+		s.text, s.owner = room[:copy(room, s.text)], owner
 	}
 	s.text = append(s.text, b...)
-	s.ends = append(s.ends, uint32(len(s.text)))
+	s.ends = append(s.ends, len(s.text))
 	return nil
 }
+
+// leastText is how many bytes of another memory are taken at once.
+const leastText = 1 << 20
 
 // view returns bytes that nobody changes any more as a string.
 func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
@@ -71,14 +80,14 @@ type TextBuilder struct {
 
 // NewTextBuilder returns the builder of a Text or a Category, or of what is one of the two by
 // what it holds: see [TextBuilder.Column]. It has room for some records, and may take as many bytes of
-// memory for their texts at once.
-func NewTextBuilder(kind Kind, records, bytes int) *TextBuilder {
-	b := &TextBuilder{kind: kind, many: kind == Text, room: bytes}
+// Go's memory for their texts at once; they lie in the memory that is given.
+func NewTextBuilder(kind Kind, records, bytes int, memory tensor.Memory) *TextBuilder {
+	b := &TextBuilder{kind: kind, many: kind == Text, room: bytes, texts: Strings{memory: memory}}
 	if b.many {
-		b.texts.ends = make([]uint32, 0, records)
+		b.texts.ends = make([]int, 0, records)
 	} else {
 		b.slots, b.seed = make([]int32, 64), maphash.MakeSeed()
-		if values, err := tensor.New(tensor.Int32, tensor.Shape{records}); err == nil { // else there is room once it is needed
+		if values, err := memory.New(tensor.Int32, tensor.Shape{records}); err == nil { // else there is room once it is needed
 			b.values, b.codes = values, tensor.Of[int32](values)[:0]
 		}
 	}
@@ -237,9 +246,11 @@ func (b *TextBuilder) spread() error {
 	for _, w := range b.words {
 		size += len(w)
 	}
-	b.texts.ends = make([]uint32, 0, cap(b.codes))
+	b.texts.ends = make([]int, 0, cap(b.codes))
 	guess := float64(size) / float64(len(b.words)) * float64(cap(b.codes)) * 9 / 8 // as if those to come were as long
-	b.texts.text = make([]byte, 0, int(min(float64(b.room), guess)))
+	if b.texts.memory == nil {
+		b.texts.text = make([]byte, 0, int(min(float64(b.room), guess)))
+	}
 	for _, code := range b.codes {
 		word := ""
 		if code >= 0 {
@@ -261,7 +272,7 @@ func (b *TextBuilder) Column(name string) (*Column, error) {
 			return nil, err
 		}
 	}
-	c := &Column{Name: name, Kind: Text, Texts: b.texts}
+	c := &Column{Name: name, Kind: Text, Texts: b.texts, Memory: b.texts.memory}
 	for _, i := range b.missing {
 		c.Missing = marked(c.Missing, b.n, int(i))
 	}

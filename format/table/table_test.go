@@ -28,7 +28,7 @@ func column[T tensor.Element](t *testing.T, values ...T) *table.Column {
 
 func texts(t *testing.T, kind table.Kind, words ...string) *table.Column {
 	t.Helper()
-	b := table.NewTextBuilder(kind, len(words), 0)
+	b := table.NewTextBuilder(kind, len(words), 0, nil)
 	for _, w := range words {
 		err := b.AppendMissing
 		if w != "–" {
@@ -109,7 +109,7 @@ func TestCategoriesDoNotDependOnOrder(t *testing.T) {
 func TestKnownTextsAreThoseAdded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		words := rapid.SliceOfN(rapid.StringMatching("[ab]{0,4}(aaaaa){0,3}[ab]{0,4}"), 1, 300).Draw(t, "words")
-		b := table.NewTextBuilder(table.Category, len(words), 0)
+		b := table.NewTextBuilder(table.Category, len(words), 0, nil)
 		for _, w := range words {
 			padded := append([]byte(w), make([]byte, 16)...)
 			first, others := binary.LittleEndian.Uint64(padded), binary.LittleEndian.Uint64(padded[8:])
@@ -136,7 +136,7 @@ func TestKnownTextsAreThoseAdded(t *testing.T) {
 func TestNamedTextsAreTexts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		kind := rapid.SampledFrom([]table.Kind{0, table.Category, table.Text}).Draw(t, "kind")
-		told, named := table.NewTextBuilder(kind, 0, 0), table.NewTextBuilder(kind, 0, 0)
+		told, named := table.NewTextBuilder(kind, 0, 0, nil), table.NewTextBuilder(kind, 0, 0, nil)
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 		for range rapid.IntRange(1, 3).Draw(t, "dictionaries") {
 			var d table.Dictionary

@@ -100,7 +100,7 @@ func TestBatchIsDelivered(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := npy.Read(f, info.Size())
+	got, err := npy.Read(f, info.Size(), nil)
 	if err != nil || !got.Shape.Equal(tensor.Shape{21, 3}) {
 		t.Fatalf("the scores are %v, %v", got, err)
 	}

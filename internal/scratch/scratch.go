@@ -1,10 +1,10 @@
 // Package scratch gives memory of any extent that lies in a file without a name. What is never written
 // takes no space, and what nobody reads leaves the machine's memory again.
 //
-// Call [New], write with [Memory.WriteAt], and read [Memory.Bytes].
+// Call [New], write with [Memory.WriteAt], and read [Memory.Bytes]. [Room] gives memory that is written as any other is.
 //
 // Invariants: the file is gone with the process, however that ends. A full disk is an error of
-// WriteAt, and never of who reads. Systems that cannot map files hold all of it in memory.
+// WriteAt or of Room, and never of who reads. Systems that cannot map files hold all of it in memory.
 package scratch
 
 import "fmt"
@@ -22,9 +22,13 @@ func New(folder string, size int64) (*Memory, error) {
 	}
 	m := &Memory{}
 	if err := m.open(folder, int(size)); err != nil {
-		return nil, fmt.Errorf("scratch memory of %d bytes: %w", size, err)
+		return nil, failed(int(size), err)
 	}
 	return m, nil
+}
+
+func failed(size int, err error) error {
+	return fmt.Errorf("scratch memory of %d bytes: %w", size, err)
 }
 
 // Bytes returns all of it, which only WriteAt may change.

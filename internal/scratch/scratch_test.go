@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 
 	"github.com/tally-network/tally/internal/scratch"
@@ -50,5 +51,37 @@ func TestMemoryEnds(t *testing.T) {
 		if err == nil {
 			t.Error("a folder that is not there holds memory")
 		}
+	}
+}
+
+func TestRoomIsWrittenAsMemoryIs(t *testing.T) {
+	folder := t.TempDir()
+	give := scratch.Room(folder)
+	for _, size := range []int{0, 1, 1 << 20, 17 << 20} {
+		room, owner, err := give(size)
+		if err != nil || len(room) != size {
+			t.Fatal(size, len(room), err)
+		}
+		for i, b := range room {
+			if b != 0 {
+				t.Fatalf("byte %d of %d is %d", i, size, b)
+			}
+			room[i] = byte(i)
+		}
+		for i, b := range room {
+			if b != byte(i) {
+				t.Fatalf("byte %d of %d became %d", i, size, b)
+			}
+		}
+		runtime.KeepAlive(owner)
+	}
+	if left, err := filepath.Glob(filepath.Join(folder, "*")); err != nil || len(left) > 0 {
+		t.Errorf("files are left: %v, %v", left, err)
+	}
+	if _, _, err := give(1 << 60); err == nil {
+		t.Error("there is room for more than the disk has")
+	}
+	if _, _, err := scratch.Room(filepath.Join(folder, "none"))(1 << 30); err == nil {
+		t.Error("a folder that is not there gives room")
 	}
 }

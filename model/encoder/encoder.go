@@ -43,7 +43,7 @@ func (e *Encoder) Graph(batch, length int) (*graph.Graph, error) {
 	m := &builder{graph.NewBuilder("encoder"), e, batch, length}
 	s := tensor.Shape{batch, length}
 	ids, mask := m.Input(IDs, tensor.Int64, s), m.Input(Mask, tensor.Int64, s)
-	m.Output(m.embed(ids, m.With(graph.Int("to", int(tensor.Float32))).Op("Cast", mask)), tensor.Float32, tensor.Shape{batch, e.Width})
+	m.Output(m.embed(ids, m.Cast(mask, tensor.Float32)), tensor.Float32, tensor.Shape{batch, e.Width})
 	return m.Builder.Graph(), nil
 }
 

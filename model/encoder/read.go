@@ -133,7 +133,7 @@ func (e *Encoder) read(src io.ReaderAt, size int64) error {
 	if size > maxWeights {
 		return fmt.Errorf("model.safetensors has %d bytes, limit %d: take a smaller model", size, int64(maxWeights))
 	}
-	all, _, err := safetensors.Read(src, size)
+	all, _, err := safetensors.Read(src, size, nil)
 	if err != nil {
 		return fmt.Errorf("model.safetensors: %w", err)
 	}

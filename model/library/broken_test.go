@@ -20,7 +20,7 @@ func TestBrokenWeights(t *testing.T) {
 	folder := func(change func(all map[string]*tensor.Tensor)) string {
 		dir := filepath.Join(t.TempDir(), "broken")
 		b := read(t, llama+"/model.safetensors")
-		all, _, err := safetensors.Read(bytes.NewReader(b), int64(len(b)))
+		all, _, err := safetensors.Read(bytes.NewReader(b), int64(len(b)), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -29,7 +29,7 @@ func (w stepWriter) drawColumn(chunk int) {
 	differs = b.Op("And", differs, b.Op("Not", d.anyOf(d.request("form", tensor.Uint8, canon.HashSize)))) // what a form leaves out no step knows
 	ends := b.Op("Equal", at(before), d.request("ends", tensor.Int64, MaxEnds))
 	over := b.Op("And", b.Op("Greater", judged, prompt), d.anyOf(ends))
-	w.output("wrong", b.Op("Add", d.number(differs, tensor.Int64), d.number(over, tensor.Int64)))
+	w.output("wrong", b.Op("Add", d.b.Cast(differs, tensor.Int64), d.b.Cast(over, tensor.Int64)))
 }
 
 // drawWriter writes what a token is drawn by.
@@ -44,14 +44,9 @@ func (d *drawWriter) request(name string, t tensor.DType, n int) string {
 	return d.read(2, name, t, n)
 }
 
-// number is a number for each bool.
-func (d *drawWriter) number(x string, t tensor.DType) string {
-	return d.b.With(graph.Int("to", int(t))).Op("Cast", x)
-}
-
 // anyOf says whether one of some bools is true, [1].
 func (d *drawWriter) anyOf(x string) string {
-	return d.b.Op("Greater", d.b.With(graph.Int("keepdims", 1)).Op("ReduceMax", d.number(x, tensor.Int64)), d.b.Ints(0))
+	return d.b.Op("Greater", d.b.With(graph.Int("keepdims", 1)).Op("ReduceMax", d.b.Cast(x, tensor.Int64)), d.b.Ints(0))
 }
 
 // isNot says whether x, [1], is another number.
@@ -97,7 +92,7 @@ func (d *drawWriter) key() (low, high string) {
 	b := d.b
 	seed, none := d.request("seed", tensor.Uint32, 2), b.Const(vector(uint32(0)))
 	half := func(i int) string { return b.Op("Slice", seed, b.Ints(i), b.Ints(i+1)) }
-	k := op.Words(b, d.number(d.judged, tensor.Uint32), none) // a place has 32 bits: the rest adds nothing
+	k := op.Words(b, d.b.Cast(d.judged, tensor.Uint32), none) // a place has 32 bits: the rest adds nothing
 	return op.Words(b, half(0), k), op.Words(b, half(1), op.Words(b, k, none))
 }
 
@@ -108,8 +103,8 @@ func (d *drawWriter) count(given map[string]string) {
 	places := b.Const(vector(numbers(d.tokens)...))
 	ofPrompt := b.Op("Less", places, begins)
 	ofReply := b.Op("And", b.Op("Not", ofPrompt), b.Op("Less", places, d.judged))
-	given["prompt"] = d.scatter(d.known, d.number(ofPrompt, tensor.Float32))
-	given["reply"] = d.scatter(d.known, d.number(ofReply, tensor.Float32))
+	given["prompt"] = d.scatter(d.known, d.b.Cast(ofPrompt, tensor.Float32))
+	given["reply"] = d.scatter(d.known, d.b.Cast(ofReply, tensor.Float32))
 }
 
 // scatter adds numbers to zeros of all tokens, at those that are some.

@@ -87,7 +87,7 @@ func (w *writer) open(name, rows string) string {
 	case tensor.Uint8:
 		return w.b.With(graph.Int("type", int(x.of))).Op("Dequantize", rows)
 	default:
-		return w.b.With(graph.Int("to", int(tensor.Float32))).Op("Cast", rows)
+		return w.b.Cast(rows, tensor.Float32)
 	}
 }
 
@@ -129,7 +129,7 @@ func (w *writer) places() {
 		return
 	}
 	b, half := w.b, w.Turned/2
-	places := w.reshape(b.With(graph.Int("to", int(tensor.Float32))).Op("Cast", w.at), w.rows, 1)
+	places := w.reshape(b.Cast(w.at, tensor.Float32), w.rows, 1)
 	for i, r := range w.Rotary {
 		angles := b.Op("Mul", places, w.frequencies(r, half))
 		for j, fn := range []string{"Cos", "Sin"} {

@@ -68,7 +68,7 @@ func expected(t *testing.T, dir string) (tokens, logits *tensor.Tensor) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, _, err := safetensors.Read(f, info.Size())
+	all, _, err := safetensors.Read(f, info.Size(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/tensor"
 )
 
@@ -69,7 +68,7 @@ func (w *writer) slot(n int, name string) string {
 	if w.opened[input] == "" {
 		w.opened[input] = w.b.Input(input, x.Type, x.Shape)
 		if x.Type != tensor.Float32 {
-			w.opened[input] = w.b.With(graph.Int("to", int(tensor.Float32))).Op("Cast", w.opened[input])
+			w.opened[input] = w.b.Cast(w.opened[input], tensor.Float32)
 		}
 	}
 	return w.opened[input]

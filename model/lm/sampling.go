@@ -186,7 +186,7 @@ func (w *samplerGraph) ofGreatest(x string) string {
 	first := w.part(likely, 0)
 	keep := b.Op("And", b.Op("Less", places, k), b.Op("Less", before, w.input("p", 1)))
 	keep = b.Op("And", keep, b.Op("GreaterOrEqual", likely, b.Op("Mul", first, w.input("min", 1))))
-	y := b.Op("Add", top, w.noise(b.With(graph.Int("to", int(tensor.Uint32))).Op("Cast", at)))
+	y := b.Op("Add", top, w.noise(b.Cast(at, tensor.Uint32)))
 	chosen := w.greatest(b.Op("Where", keep, y, b.Scalar(float32(math.Inf(-1)))))
 	return b.With(graph.Int("axis", 0)).Op("Gather", at, chosen)
 }

@@ -48,7 +48,7 @@ func Open(dir string) (*Model, error) {
 }
 
 func readAll(src io.ReaderAt, size int64) (map[string]*tensor.Tensor, error) {
-	all, _, err := safetensors.Read(src, size)
+	all, _, err := safetensors.Read(src, size, nil)
 	return all, err
 }
 

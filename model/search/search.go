@@ -151,7 +151,7 @@ func (m *builder) use(hidden string) {
 	}
 	order[m.Hidden], always[m.Hidden] = math.MaxInt64, 1
 	less := m.Op("Less", constant(m, tensor.Shape{m.Hidden + 1}, order), hidden)
-	m.used = m.With(graph.Int("to", int(tensor.Float32))).Op("Cast", less)
+	m.used = m.Cast(less, tensor.Float32)
 	m.always = constant(m, tensor.Shape{m.Hidden + 1}, always)
 }
 
@@ -239,7 +239,7 @@ func (m *builder) loss(e examples, w weights) string {
 func (m *builder) accuracy(e examples, w weights) string {
 	_, _, scores := m.layers(e.x, w)
 	right := m.Op("Equal", m.With(graph.Int("axis", 1), graph.Int("keepdims", 0)).Op("ArgMax", scores), e.labels)
-	return m.With(graph.Int("keepdims", 0)).Op("ReduceMean", m.With(graph.Int("to", int(tensor.Float32))).Op("Cast", right))
+	return m.With(graph.Int("keepdims", 0)).Op("ReduceMean", m.Cast(right, tensor.Float32))
 }
 
 // setting is a number that a record gives.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"slices"
@@ -16,9 +17,6 @@ import (
 	"github.com/tally-network/tally/p2p"
 	"github.com/tally-network/tally/store"
 )
-
-// MaxBlob bounds a file that a role fetches, in bytes.
-const MaxBlob = 4 << 30
 
 // Fetch fetches a file of a lease, unless it is here for that lease, and keeps it while the
 // lease is kept. What is here for another lease alone is fetched again: an order may name
@@ -40,9 +38,6 @@ func (x *Exchange) fetch(ctx context.Context, l *job.Lease, w wanted, from whom)
 	ref, err := RefOf(f)
 	if err != nil {
 		return ref, &FetchError{f.Role, err}
-	}
-	if ref.Size > MaxBlob {
-		return ref, fmt.Errorf("file %q has %d bytes, limit %d", f.Role, ref.Size, int64(MaxBlob))
 	}
 	if have, quota := x.Store.Pinned(w.pin, ref), l.Quota(); uint64(ref.Size) > quota-min(quota, uint64(have)) {
 		return ref, fmt.Errorf("file %q of %d bytes beside %d that are kept for the order: more than its quota of %d", f.Role, ref.Size, have, quota)
@@ -106,7 +101,16 @@ func (x *Exchange) Read(ctx context.Context, l *job.Lease, f job.File, from ...s
 	if err != nil {
 		return nil, err
 	}
-	return x.Store.GetBytes(ref, MaxBlob)
+	return x.Store.GetBytes(ref, store.MaxSize)
+}
+
+// Open fetches a file and returns what reads it.
+func (x *Exchange) Open(ctx context.Context, l *job.Lease, f job.File, from ...string) (io.Reader, error) {
+	ref, err := x.Fetch(ctx, l, f, from...)
+	if err != nil {
+		return nil, err
+	}
+	return x.Store.Get(ref)
 }
 
 // FetchFile fetches a file of the order, as Fetch does. A provider takes it from custodians,

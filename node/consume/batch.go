@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/dispute"
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/job"
@@ -235,7 +234,7 @@ func (d *Draft) complete(ctx context.Context, of replay.Dataset) error {
 	if err != nil {
 		return err
 	}
-	d.Files = []DraftFile{{replay.RoleModel, model}, {replay.RoleStart, canon.Encode(of.Records.Encode)}}
+	d.Files = []DraftFile{file(replay.RoleModel, model), file(replay.RoleStart, of.Records.Parts()...)}
 	if err := d.Unsigned().Check(); err != nil {
 		return err
 	}

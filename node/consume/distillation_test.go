@@ -1,9 +1,11 @@
 package consume
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -99,14 +101,14 @@ func TestDraftsOfDistillation(t *testing.T) {
 		}
 		files := map[string][]byte{}
 		for _, f := range d.Files {
-			files[f.Role] = f.Bytes
+			files[f.Role] = slices.Concat(f.Parts...)
 		}
 		p := d.Unsigned().Problem
 		j, err := replay.Load(t.Context(), &p, replay.Files{Read: func(f job.File) ([]byte, error) { return files[f.Role], nil }}, cpu.New(1))
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if err := j.CheckUnread(replay.RoleHeldOut, files[replay.RoleHeldOut]); err != nil {
+		if err := j.CheckUnread(replay.RoleHeldOut, bytes.NewReader(files[replay.RoleHeldOut]), int64(len(files[replay.RoleHeldOut]))); err != nil {
 			t.Error(err)
 		}
 		ends := [2]canon.Hash{}

@@ -21,6 +21,7 @@ import (
 	"github.com/tally-network/tally/format/text"
 	"github.com/tally-network/tally/format/tokenizer"
 	"github.com/tally-network/tally/internal/bounded"
+	"github.com/tally-network/tally/internal/scratch"
 	"github.com/tally-network/tally/node/blobs"
 	"github.com/tally-network/tally/node/consume/choice"
 	"github.com/tally-network/tally/node/consume/dataset"
@@ -78,10 +79,18 @@ func (d *Draft) Unused() int {
 	return (p.Records-1)/p.Batch*p.Batch + p.Batch - p.Records
 }
 
-// DraftFile is one of the order's files.
+// DraftFile is one of the order's files, in parts.
 type DraftFile struct {
 	Role  string
-	Bytes []byte
+	Parts [][]byte
+}
+
+// file returns a file of parts, one after the other.
+func file(role string, parts ...[]byte) DraftFile { return DraftFile{role, parts} }
+
+// fileOf returns a file of a tensor, which is not copied.
+func fileOf(role string, t *tensor.Tensor) DraftFile {
+	return file(role, canon.Encode(t.Head), t.Bytes())
 }
 
 // segment is the number of steps between checkpoints of an order that does not say.
@@ -207,6 +216,7 @@ func FromParts(ctx context.Context, s Spec, from Origin, body string, exec engin
 func fromData(ctx context.Context, s Spec, from Origin, exec engine.Executor) (*Draft, error) {
 	height, width := dataset.ImageSize(from.Model)
 	data := *s.Problem.Data
+	data.Memory = scratch.Room("")
 	folders, _, err := data.Fetch(ctx, s.Trusted, s.Fetching)
 	if err != nil {
 		return nil, err
@@ -306,7 +316,7 @@ func (d *Draft) Unsigned() *job.Order {
 	o := &job.Order{Contact: job.Contact{Key: make([]byte, ed25519.PublicKeySize)}, Problem: d.Problem, Conditions: d.Terms, Project: d.Project}
 	o.Problem.Files = nil
 	for _, f := range d.Files {
-		o.Problem.Files = append(o.Problem.Files, blobs.File(f.Role, store.RefOf(f.Bytes)))
+		o.Problem.Files = append(o.Problem.Files, blobs.File(f.Role, store.RefOf(f.Parts...)))
 	}
 	return o
 }
@@ -336,23 +346,23 @@ func (d *Draft) addFiles(from Origin, data *tensor.Tensor) error {
 		return err
 	}
 	d.Files = []DraftFile{
-		{replay.RoleModel, b}, {replay.RoleData, canon.Encode(data.Encode)}, {replay.RoleHeldOut, canon.Encode(d.HeldOut.Encode)},
+		file(replay.RoleModel, b), fileOf(replay.RoleData, data), fileOf(replay.RoleHeldOut, d.HeldOut),
 	}
 	if replay.InParts(data.Shape) {
-		d.Files = append(d.Files, DraftFile{replay.RoleCrown, canon.Marshal(d.Job.Crown)})
+		d.Files = append(d.Files, file(replay.RoleCrown, canon.Marshal(d.Job.Crown)))
 	}
 	if d.TokenizerFile != nil {
-		d.Files = append(d.Files, DraftFile{replay.RoleTokenizer, d.TokenizerFile})
+		d.Files = append(d.Files, file(replay.RoleTokenizer, d.TokenizerFile))
 	}
 	if d.Schema != nil {
 		b, err := d.Schema.Encoded()
 		if err != nil {
 			return err
 		}
-		d.Files = append(d.Files, DraftFile{replay.RoleSchema, b})
+		d.Files = append(d.Files, file(replay.RoleSchema, b))
 	}
 	if p := from.Parent; p != nil {
-		d.Files = append(d.Files, DraftFile{replay.RoleParent, canon.Marshal(p.Order)}, DraftFile{replay.RoleStart, canon.Encode(p.Final.Encode)})
+		d.Files = append(d.Files, file(replay.RoleParent, canon.Marshal(p.Order)), file(replay.RoleStart, p.Final.Parts()...))
 	}
 	return nil
 }

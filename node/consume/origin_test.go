@@ -5,6 +5,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -98,7 +99,7 @@ func classifier(t *testing.T, path string) {
 func (d *Draft) fileOf(f job.File) ([]byte, error) {
 	for _, x := range d.Files {
 		if x.Role == f.Role {
-			return x.Bytes, nil
+			return slices.Concat(x.Parts...), nil
 		}
 	}
 	return nil, os.ErrNotExist

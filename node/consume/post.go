@@ -55,7 +55,7 @@ func (d *Draft) Order(by Buyer) (job.Order, error) {
 	}
 	o.Problem.Files = nil
 	for _, f := range d.Files {
-		o.Problem.Files = append(o.Problem.Files, blobs.File(f.Role, store.RefOf(f.Bytes)))
+		o.Problem.Files = append(o.Problem.Files, blobs.File(f.Role, store.RefOf(f.Parts...)))
 	}
 	return o, o.Check()
 }
@@ -64,7 +64,7 @@ func (d *Draft) Order(by Buyer) (job.Order, error) {
 func (d *Draft) Body() io.Reader {
 	var parts [][]byte
 	for _, f := range d.Files {
-		parts = append(parts, f.Bytes)
+		parts = append(parts, f.Parts...)
 	}
 	return store.Joined(parts)
 }

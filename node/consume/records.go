@@ -81,15 +81,15 @@ const maxRecordText = 1 << 30
 // recordFormats are the readers of record files, by the ends of their names.
 var recordFormats = map[string]func(src io.ReaderAt, size int64) (recordFile, error){
 	".npy": func(src io.ReaderAt, size int64) (recordFile, error) {
-		t, err := npy.Read(src, size)
+		t, err := npy.Read(src, size, nil)
 		return recordFile{alone: typed{t}}, err
 	},
 	".npz": func(src io.ReaderAt, size int64) (recordFile, error) {
-		all, err := npy.ReadArchive(src, size)
+		all, err := npy.ReadArchive(src, size, nil)
 		return tensorFile(all), err
 	},
 	".safetensors": func(src io.ReaderAt, size int64) (recordFile, error) {
-		all, _, err := safetensors.Read(src, size)
+		all, _, err := safetensors.Read(src, size, nil)
 		return tensorFile(all), err
 	},
 	".jsonl": func(src io.ReaderAt, size int64) (recordFile, error) {

@@ -174,7 +174,7 @@ func TestModelsWithExternalData(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := drafted(t, dir)
-	if err != nil || got.Problem.Step != want.Problem.Step || !bytes.Equal(got.Files[0].Bytes, want.Files[0].Bytes) {
+	if err != nil || got.Problem.Step != want.Problem.Step || !bytes.Equal(got.Files[0].Parts[0], want.Files[0].Parts[0]) {
 		t.Errorf("with the data beside it the model is another: %v", err)
 	}
 	for location, c := range map[string]struct {

@@ -7,6 +7,7 @@ import (
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/engine"
+	"github.com/tally-network/tally/internal/scratch"
 	"github.com/tally-network/tally/node/plausibility"
 	"github.com/tally-network/tally/node/replay"
 )
@@ -85,11 +86,11 @@ func (p *Proof) scorer(exec engine.Executor) (*replay.Scorer, error) {
 	if !ok || p.Job.Training == nil {
 		return nil, nil
 	}
-	b, err := p.File(f)
+	in, err := p.open(f)
 	if err != nil {
 		return nil, err
 	}
-	records, err := replay.ReadTensor(b)
+	records, err := replay.TensorFrom(in, in.Size(), scratch.Room(""))
 	if err != nil {
 		return nil, wrong("held-out records: %v", err)
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/tally-network/tally/engine"
 	"github.com/tally-network/tally/format/bundle"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
+	"github.com/tally-network/tally/internal/scratch"
 	"github.com/tally-network/tally/node/blobs"
 	"github.com/tally-network/tally/node/light"
 	"github.com/tally-network/tally/node/replay"
@@ -50,7 +51,7 @@ const Room = 256 << 20
 const (
 	maxTx     = 256 << 10
 	maxDigits = 20
-	maxEntry  = 4 << 30 // of any other
+	maxEntry  = store.MaxSize // of any other
 )
 
 // recordRoom is the memory in bytes that a record may take, besides twice its
@@ -92,7 +93,10 @@ func check(ctx context.Context, src io.ReaderAt, size int64, anchored func(*bund
 	if err := p.checkStates(); err != nil {
 		return nil, err
 	}
-	p.Job, err = replay.Load(ctx, &p.Lease.Order.Problem, replay.Files{Read: p.File}, exec)
+	p.Job, err = replay.Load(ctx, &p.Lease.Order.Problem, replay.Files{Read: p.File, Part: p.part, Folder: scratch.Folder()}, exec)
+	if err == nil {
+		err = p.checkRecords(ctx)
+	}
 	var large *engine.LargeError
 	switch {
 	case errors.As(err, &large):
@@ -297,7 +301,7 @@ func partyOf(l *job.Lease, account string) *job.Party {
 // CID that the order names.
 func (p *Proof) checkStates() error {
 	for _, f := range p.Lease.Order.Problem.Files {
-		if _, err := p.File(f); err != nil {
+		if err := p.checkFile(f); err != nil {
 			return err
 		}
 	}
@@ -309,20 +313,46 @@ func (p *Proof) checkStates() error {
 	return nil
 }
 
+// checkFile checks a file of the order, without holding it.
+func (p *Proof) checkFile(f job.File) error {
+	want, err := blobs.RefOf(f)
+	if err != nil {
+		return err
+	}
+	in, err := p.open(f)
+	if err != nil {
+		return err
+	}
+	got, err := store.Read(in)
+	if err == nil && got != want {
+		err = wrong("file %q is not the one that the order names", f.Role)
+	}
+	return err
+}
+
+// checkRecords checks the training records, of which Load reads none.
+func (p *Proof) checkRecords(ctx context.Context) error {
+	if p.Job.Training == nil {
+		return nil
+	}
+	return p.Job.CheckRecords(ctx)
+}
+
 // File returns a file of the order.
-func (p *Proof) File(f job.File) ([]byte, error) {
-	b, err := p.read(fileEntry(f.Role))
+func (p *Proof) File(f job.File) ([]byte, error) { return p.read(fileEntry(f.Role)) }
+
+// open returns what reads a file of the order.
+func (p *Proof) open(f job.File) (*io.SectionReader, error) {
+	return p.bundle.Section(fileEntry(f.Role))
+}
+
+// part returns what reads n bytes of a file of the order, from byte at on.
+func (p *Proof) part(_ context.Context, f job.File, at, n int64) (io.Reader, error) {
+	in, err := p.open(f)
 	if err != nil {
 		return nil, err
 	}
-	ref, err := blobs.RefOf(f)
-	if err != nil {
-		return nil, err
-	}
-	if store.RefOf(b) != ref {
-		return nil, wrong("file %q is not the one that the order names", f.Role)
-	}
-	return b, nil
+	return io.NewSectionReader(in, at, n), nil
 }
 
 // state returns the state with the given root.

@@ -78,7 +78,7 @@ func (c *Cache) Get(ctx context.Context, l *job.Lease) (*replay.Job, error) {
 			if err != nil {
 				return nil, err
 			}
-			return c.Blobs.Store.GetBytes(ref, blobs.MaxBlob)
+			return c.Blobs.Store.GetBytes(ref, store.MaxSize)
 		},
 		Part: func(ctx context.Context, f job.File, at, n int64) (io.Reader, error) {
 			part := store.Part{At: at, N: n}
@@ -181,9 +181,9 @@ func (c *Cache) CheckUnread(ctx context.Context, l *job.Lease) error {
 		if err != nil {
 			return err
 		}
-		b, err := c.Blobs.Store.GetBytes(ref, blobs.MaxBlob)
+		file, err := c.Blobs.Store.Get(ref)
 		if err == nil {
-			err = j.CheckUnread(r, b)
+			err = j.CheckUnread(r, file, ref.Size)
 		}
 		done()
 		if err != nil {

@@ -367,29 +367,30 @@ func (j *Job) costs(p *job.Problem) error {
 	return nil
 }
 
-// CheckUnread returns an UnfitError unless a file that no step reads is what its role says:
+// CheckUnread returns an UnfitError unless a file that no step reads, of so many bytes, is what its role says:
 // held-out records are like those that the order trains on, a tokenizer is one.
-func (j *Job) CheckUnread(role string, b []byte) error {
+func (j *Job) CheckUnread(role string, r io.Reader, size int64) error {
 	err := fmt.Errorf("no file has the role %q", role)
 	switch {
 	case j.Training == nil: // all files of a batch are read
 	case role == RoleHeldOut:
-		var t *tensor.Tensor
-		if t, err = ReadTensor(b); err == nil && (t.Type != j.Data.Type || len(t.Shape) != 2 || t.Shape[0] < 1 || t.Shape[1] != j.Data.Shape[1]) {
-			err = fmt.Errorf("they are %v%v, the training records %v%v", t.Type, t.Shape, j.Data.Type, j.Data.Shape)
-		}
-		if err == nil {
-			_, err = j.Training.Evaluate(t.Shape)
-		}
+		err = j.checkHeldOut(r, size)
 	case role == RoleTokenizer:
-		err = checkTokenizer(b)
+		var b []byte
+		if b, err = readAll(r, size, tokenizer.MaxFile); err == nil {
+			err = checkTokenizer(b)
+		}
 	case role == RoleSchema:
-		_, err = schema.Read(bytes.NewReader(b))
+		_, err = schema.Read(r)
 	}
-	if err != nil {
-		return &UnfitError{fmt.Errorf("%s: %w", role, err)}
+	var local localError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &local):
+		return local.error
 	}
-	return nil
+	return &UnfitError{fmt.Errorf("%s: %w", role, err)}
 }
 
 // checkTokenizer returns an error unless a file may be a tokenizer: of characters, or Hugging Face's. No role encodes
@@ -397,9 +398,6 @@ func (j *Job) CheckUnread(role string, b []byte) error {
 func checkTokenizer(b []byte) error {
 	if _, err := text.ReadTokenizer(bytes.NewReader(b)); err == nil {
 		return nil
-	}
-	if len(b) > tokenizer.MaxFile {
-		return fmt.Errorf("%d bytes, of at most %d", len(b), tokenizer.MaxFile)
 	}
 	var file struct {
 		Model struct {
@@ -410,12 +408,6 @@ func checkTokenizer(b []byte) error {
 		return errors.New("it is no tokenizer.json: it has no model with a vocab")
 	}
 	return nil
-}
-
-// ReadTensor reads a canonical tensor from a whole file.
-func ReadTensor(b []byte) (t *tensor.Tensor, err error) {
-	err = canon.Decode(b, func(d *canon.Decoder) { t = tensor.Decode(d) })
-	return t, err
 }
 
 // ReadState reads a canonical state from a whole file and checks its root.

@@ -29,7 +29,7 @@ func Blocks(r *rand.Rand) (*graph.Program, graph.Inputs) {
 	in, weight := b.Input("x", x.Type, x.Shape), b.Init("w", w)
 	floats := b.With(graph.Int("type", int(of))).Op("Dequantize", weight)
 	if t, ok := map[quant.Type]tensor.DType{quant.F16: tensor.Float16, quant.BF16: tensor.BFloat16}[of]; ok && r.IntN(2) == 0 {
-		floats = b.With(graph.Int("to", int(tensor.Float32))).Op("Cast", b.Init("halves", Tensor(r, t, tensor.Shape{cols, blocks * elements})))
+		floats = b.Cast(b.Init("halves", Tensor(r, t, tensor.Shape{cols, blocks * elements})), tensor.Float32)
 	}
 	if r.IntN(10) == 0 {
 		floats = b.Op("Neg", floats)

@@ -157,7 +157,7 @@ func pictures() (*graph.Graph, error) {
 	const channels, classes = 4, 3
 	n := network{graph.NewBuilder("pictures"), rand.New(rand.NewPCG(3, 5))}
 	x := n.Input("image", tensor.Uint8, tensor.Shape{batch, pixels, pixels, 1})
-	x = n.Op("Mul", n.With(graph.Int("to", int(tensor.Float32))).Op("Cast", x), n.Scalar(1./128))
+	x = n.Op("Mul", n.Cast(x, tensor.Float32), n.Scalar(1./128))
 	x = n.With(graph.Ints("pads", 1, 1, 1, 1)).Op("Conv", n.Op("Reshape", x, n.Ints(batch, 1, pixels, pixels)), n.parameter("conv.weight", channels, 1, 3, 3))
 	x = n.Op("BatchNormalization", x, n.parameter("bn.weight", channels), n.parameter("bn.bias", channels), n.parameter("bn.mean", channels), n.positive("bn.var", channels))
 	x = n.With(graph.Ints("kernel_shape", 2, 2), graph.Ints("strides", 2, 2)).Op("MaxPool", n.Op("Relu", x))

@@ -22,6 +22,7 @@ import (
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/core/train"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
+	"github.com/tally-network/tally/internal/scratch"
 	"github.com/tally-network/tally/node/blobs"
 	"github.com/tally-network/tally/node/replay"
 	"github.com/tally-network/tally/node/role"
@@ -71,11 +72,11 @@ func heldOut(ctx context.Context, env *role.Env, l *job.Lease) (*tensor.Tensor, 
 	if !ok {
 		return nil, nil
 	}
-	b, err := env.Blobs.Read(ctx, l, file, blobs.Holders(l)...)
+	in, err := env.Blobs.Open(ctx, l, file, blobs.Holders(l)...)
 	if err != nil {
 		return nil, err
 	}
-	t, err := replay.ReadTensor(b)
+	t, err := replay.TensorFrom(in, int64(file.Size), scratch.Room(env.Store.Scratch()))
 	if err != nil {
 		return nil, fmt.Errorf("held-out records: %w", err)
 	}

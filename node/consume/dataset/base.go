@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 
 	"github.com/tally-network/tally/core/graph"
@@ -30,6 +31,7 @@ func (o *Options) GoOn(t *table.Table, e *Encoder, b *Base, objective Objective)
 	}
 	objective.Name, objective.Output = cmp.Or(objective.Name, b.Loss), cmp.Or(objective.Output, b.Output)
 	m := o.newMaker(t, b.Model, objective)
+	defer runtime.KeepAlive(m) // its memory may not be Go's
 	m.base, m.Normalize = b, None
 	d, err := m.make(e)
 	if err == nil && d.Model != b.Model {
@@ -104,7 +106,7 @@ func (m *maker) knownInput(in graph.Value, columns []schema.Column) error {
 		}
 		return m.column(in, first)
 	}
-	x := &matrix{records: m.table.Records}
+	x := &matrix{records: m.table.Records, memory: m.Memory}
 	for len(columns) > 0 {
 		same := 1
 		for same < len(columns) && columns[same].Name == columns[0].Name {
@@ -150,7 +152,7 @@ func among(c *table.Column, known []string) (*table.Column, error) {
 	for i, text := range known {
 		at[text] = i
 	}
-	v, err := tensor.New(tensor.Int32, tensor.Shape{c.Len()})
+	v, err := c.Memory.New(tensor.Int32, tensor.Shape{c.Len()})
 	if err != nil {
 		return nil, err
 	}
@@ -161,7 +163,7 @@ func among(c *table.Column, known []string) (*table.Column, error) {
 		}
 		all[i] = int32(k)
 	}
-	return &table.Column{Name: c.Name, Kind: table.Category, Values: v, Categories: known}, nil
+	return &table.Column{Name: c.Name, Kind: table.Category, Values: v, Categories: known, Memory: c.Memory}, nil
 }
 
 // target returns the target that the base tells, nil if it tells none.

@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -100,15 +101,25 @@ func indices(n int) []int {
 
 // shuffled returns the numbers below n in an order that the seed says.
 func shuffled(n int, seed uint64) []int {
-	keys := make([]canon.Hash, n)
-	for i := range keys {
+	key := func(i int) canon.Hash {
 		var b [16]byte
 		binary.LittleEndian.PutUint64(b[:8], seed)
 		binary.LittleEndian.PutUint64(b[8:], uint64(i))
-		keys[i] = canon.Sum(canon.DomainSplit, b[:])
+		return canon.Sum(canon.DomainSplit, b[:])
+	}
+	heads := make([]uint64, n) // of the keys, which take four times as much
+	for i := range heads {
+		k := key(i)
+		heads[i] = binary.BigEndian.Uint64(k[:])
 	}
 	out := indices(n)
-	slices.SortFunc(out, func(a, b int) int { return bytes.Compare(keys[a][:], keys[b][:]) })
+	slices.SortFunc(out, func(a, b int) int {
+		if heads[a] != heads[b] || a == b {
+			return cmp.Compare(heads[a], heads[b])
+		}
+		x, y := key(a), key(b)
+		return bytes.Compare(x[:], y[:])
+	})
 	return out
 }
 

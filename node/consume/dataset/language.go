@@ -3,6 +3,7 @@ package dataset
 import (
 	"fmt"
 	"maps"
+	"runtime"
 	"slices"
 
 	"github.com/tally-network/tally/core/graph"
@@ -74,7 +75,7 @@ func (m *maker) language(in graph.Value, vocabulary int) (err error) {
 	if err != nil {
 		return err
 	}
-	layout := sequences.Layout{Length: in.Shape[1] + 1, Long: m.Text.Long, Pack: m.Text.Pack, OnePerText: len(forms) > 1}
+	layout := sequences.Layout{Length: in.Shape[1] + 1, Long: m.Text.Long, Pack: m.Text.Pack, OnePerText: len(forms) > 1, Memory: m.Memory}
 	layout.Pad = m.encoder.pad()
 	var parts [2]map[string]*tensor.Tensor
 	for i, records := range [][]int{m.training, m.heldOut} {
@@ -95,10 +96,10 @@ func (m *maker) language(in graph.Value, vocabulary int) (err error) {
 			m.out.Objective.Mask = lossMaskField
 		}
 	}
-	if m.out.Training, err = m.out.Fields.Pack(parts[0]); err != nil {
+	if m.out.Training, err = m.out.Fields.PackIn(m.Memory, parts[0], nil); err != nil {
 		return err
 	}
-	m.out.HeldOut, err = m.out.Fields.Pack(parts[1])
+	m.out.HeldOut, err = m.out.Fields.PackIn(m.Memory, parts[1], nil)
 	return err
 }
 
@@ -123,6 +124,7 @@ func (m *maker) lay(forms []tokenField, records []int, layout sequences.Layout, 
 	out := map[string]*tensor.Tensor{}
 	for _, f := range forms {
 		var all []sequences.Example
+		keeper := sequences.Keeper{Memory: m.Memory}
 		tokens := 0
 		for _, record := range records {
 			s, err := f.read(record)
@@ -142,10 +144,15 @@ func (m *maker) lay(forms []tokenField, records []int, layout sequences.Layout, 
 					return nil, fmt.Errorf("texts have more than %d tokens up to record %d: bring fewer", sequences.MaxTokens, record+1)
 				}
 			}
+			for i := range s {
+				if s[i], err = keeper.Keep(s[i]); err != nil {
+					return nil, err
+				}
+			}
 			all = append(all, s...)
 		}
 		rows, err := sequences.Lay(all, layout)
-		if err != nil {
+		if runtime.KeepAlive(keeper); err != nil {
 			return nil, err
 		}
 		m.out.Texts += len(all)
@@ -182,7 +189,7 @@ func (m *maker) addAuxiliary(to map[string]*tensor.Tensor, rows *sequences.Rows)
 		if to[in.Name] != nil {
 			return fmt.Errorf("the model's input %q has one value, but the loss reads pairs of texts: export the model without it", in.Name)
 		}
-		if to[in.Name], err = auxiliaryOf(of, rows, in); err != nil {
+		if to[in.Name], err = m.auxiliaryOf(of, rows, in); err != nil {
 			return err
 		}
 	}
@@ -200,7 +207,7 @@ func (m *maker) refuseAuxiliary() error {
 }
 
 // auxiliaryOf returns what an auxiliary input reads of some rows, [rows tokens].
-func auxiliaryOf(of func(*sequences.Rows) *tensor.Tensor, rows *sequences.Rows, in graph.Value) (*tensor.Tensor, error) {
+func (m *maker) auxiliaryOf(of func(*sequences.Rows) *tensor.Tensor, rows *sequences.Rows, in graph.Value) (*tensor.Tensor, error) {
 	n := rows.Tokens.Shape[0]
 	if len(in.Shape) != 2 || in.Shape[1] > rows.Tokens.Shape[1] {
 		return nil, fmt.Errorf("input %q of the model is %v%v, but should have as many places as there are tokens", in.Name, in.Type, in.Shape)
@@ -209,7 +216,7 @@ func auxiliaryOf(of func(*sequences.Rows) *tensor.Tensor, rows *sequences.Rows, 
 	if of != nil {
 		from = of(rows)
 	}
-	out, err := tensor.New(from.Type, tensor.Shape{n, in.Shape[1]})
+	out, err := m.Memory.New(from.Type, tensor.Shape{n, in.Shape[1]})
 	if err != nil || of == nil {
 		return out, err
 	}
@@ -253,13 +260,18 @@ func (m *maker) text(in graph.Value, c *table.Column) (err error) {
 	if c, _, err = m.whole(c); err != nil {
 		return err
 	}
-	all := make([]sequences.Example, c.Len())
+	all, keeper := make([]sequences.Example, c.Len()), sequences.Keeper{Memory: m.Memory}
+	defer runtime.KeepAlive(&keeper)
 	for i := range all {
-		if all[i].Tokens, err = m.encoder.tokenizer.Encode(c.Texts.At(i), true); err != nil {
+		tokens, err := m.encoder.tokenizer.Encode(c.Texts.At(i), true)
+		if err == nil {
+			all[i], err = keeper.Keep(sequences.Example{Tokens: tokens})
+		}
+		if err != nil {
 			return fmt.Errorf("record %d: %w", i+1, err)
 		}
 	}
-	rows, err := sequences.Lay(all, sequences.Layout{Length: in.Shape[1], Long: m.Text.Long, OnePerText: true, Pad: m.encoder.pad()})
+	rows, err := sequences.Lay(all, sequences.Layout{Length: in.Shape[1], Long: m.Text.Long, OnePerText: true, Pad: m.encoder.pad(), Memory: m.Memory})
 	if err != nil {
 		return fmt.Errorf("column %q: %w", c.Name, err)
 	}

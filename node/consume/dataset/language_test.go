@@ -36,7 +36,7 @@ func language(context int, more ...string) *graph.Graph {
 	y := b.With(graph.Int("axis", 0)).Op("Gather", b.Init("embedding", weights(256, 4)), x)
 	for _, name := range more {
 		in := b.Input(name, tensor.Int64, tensor.Shape{4, context})
-		zero := b.Op("Mul", b.With(graph.Int("to", int(tensor.Float32))).Op("Cast", in), b.Const(tensor.Scalar[float32](0)))
+		zero := b.Op("Mul", b.Cast(in, tensor.Float32), b.Const(tensor.Scalar[float32](0)))
 		y = b.Op("Add", y, b.Op("Unsqueeze", zero, b.Const(tensor.Must(tensor.From(tensor.Shape{1}, []int64{2})))))
 	}
 	y = b.Op("MatMul", y, b.Init("head", weights(4, 256)))

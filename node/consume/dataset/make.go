@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"runtime"
 	"slices"
 
 	"github.com/tally-network/tally/core/graph"
@@ -27,7 +28,9 @@ type maker struct {
 
 // Make makes what an order trains on of a table and a model. The encoder is nil if there is none.
 func (o *Options) Make(t *table.Table, e *Encoder, g *graph.Graph, objective Objective) (*Dataset, error) {
-	d, err := o.newMaker(t, g, objective).make(e)
+	m := o.newMaker(t, g, objective)
+	defer runtime.KeepAlive(m) // its memory may not be Go's
+	d, err := m.make(e)
 	if err != nil {
 		return nil, fmt.Errorf("data %s: %w", o.Source, err)
 	}
@@ -89,30 +92,12 @@ func (m *maker) pack() error {
 		records []int
 		to      **tensor.Tensor
 	}{{m.training, &m.out.Training}, {m.heldOut, &m.out.HeldOut}} {
-		chosen := map[string]*tensor.Tensor{}
-		for _, f := range m.out.Fields {
-			v, err := rows(m.values[f.Name], x.records)
-			if err != nil {
-				return err
-			}
-			chosen[f.Name] = v
-		}
 		var err error
-		if *x.to, err = m.out.Fields.Pack(chosen); err != nil {
+		if *x.to, err = m.out.Fields.PackIn(m.Memory, m.values, x.records); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// rows takes some rows of a tensor.
-func rows(t *tensor.Tensor, which []int) (*tensor.Tensor, error) {
-	n := t.Shape[1:].Elements() * t.Type.Size()
-	out := make([]byte, 0, n*len(which))
-	for _, r := range which {
-		out = append(out, t.Bytes()[r*n:(r+1)*n]...)
-	}
-	return tensor.FromBytes(t.Type, append(tensor.Shape{len(which)}, t.Shape[1:]...), out)
 }
 
 // field adds a field with its values, [records …].
@@ -220,7 +205,7 @@ func (m *maker) features(in graph.Value) error {
 	if c := m.onlyText(columns); c != nil && in.Type.Integer() && len(in.Shape) == 2 {
 		return m.text(in, c)
 	}
-	x := &matrix{records: m.table.Records}
+	x := &matrix{records: m.table.Records, memory: m.Memory}
 	for _, c := range columns {
 		c, learnt, err := m.whole(c)
 		if err != nil {

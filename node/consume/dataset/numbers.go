@@ -16,12 +16,13 @@ import (
 const maxFeatures = 1 << 16
 
 // maxElements bounds the features of all records.
-const maxElements = 1 << 28
+const maxElements = tensor.MaxBytes / 4
 
 // matrix is features, column by column: numbers as they are, truths as 0 and 1, and each text of a category as a
 // column of its own that is 1 where it is said.
 type matrix struct {
 	records int
+	memory  tensor.Memory
 	names   []schema.Column
 	columns []feature
 }
@@ -114,7 +115,7 @@ func (f *feature) at(record int) float32 {
 
 // tensor returns the features, float32 [records width].
 func (x *matrix) tensor() (*tensor.Tensor, error) {
-	t, err := tensor.New(tensor.Float32, tensor.Shape{x.records, x.width()})
+	t, err := x.memory.New(tensor.Float32, tensor.Shape{x.records, x.width()})
 	if err != nil {
 		return nil, err
 	}
@@ -147,16 +148,40 @@ func (x *matrix) moments(records []int) (mean, deviation []float64) {
 // moments returns mean and deviation of the elements of some rows of a tensor of uint8 or float32, for each place modulo
 // the channels, which are the last axis.
 func moments(t *tensor.Tensor, records []int, each, channels int) (mean, deviation []float64) {
+	if t.Type == tensor.Uint8 {
+		return momentsOfBytes(t.Bytes(), records, each, channels)
+	}
+	all := tensor.Of[float32](t)
 	for c := range channels {
 		per := each / channels
-		m, d := spread(len(records)*per, func(i int) float64 {
-			at := records[i/per]*each + i%per*channels + c
-			if t.Type == tensor.Uint8 {
-				return float64(t.Bytes()[at])
-			}
-			return float64(tensor.Of[float32](t)[at])
-		})
+		m, d := spread(len(records)*per, func(i int) float64 { return float64(all[records[i/per]*each+i%per*channels+c]) })
 		mean, deviation = append(mean, m), append(deviation, d)
+	}
+	return mean, deviation
+}
+
+// momentsOfBytes is moments of bytes, of which it counts how often each value stands there.
+func momentsOfBytes(all []byte, records []int, each, channels int) (mean, deviation []float64) {
+	counts := make([][256]int, channels)
+	for _, r := range records {
+		for i := 0; i < each; i += channels {
+			for c, v := range all[r*each+i:][:channels] {
+				counts[c][v]++
+			}
+		}
+	}
+	n := float64(len(records) * (each / channels))
+	for c := range counts {
+		var sum, squares float64
+		for v, count := range counts[c] {
+			sum += float64(float64(v) * float64(count))
+		}
+		m := sum / n
+		for v, count := range counts[c] {
+			d := float64(v) - m
+			squares += float64(float64(d*d) * float64(count))
+		}
+		mean, deviation = append(mean, m), append(deviation, rootOr1(squares/n))
 	}
 	return mean, deviation
 }
@@ -172,10 +197,15 @@ func spread(n int, at func(i int) float64) (mean, deviation float64) {
 		d := at(i) - mean
 		squares += float64(d * d)
 	}
-	if deviation = math.Sqrt(squares / float64(n)); !(deviation > 0) {
-		deviation = 1
+	return mean, rootOr1(squares / float64(n))
+}
+
+// rootOr1 returns the deviation of a variance, 1 where all numbers are equal.
+func rootOr1(variance float64) float64 {
+	if d := math.Sqrt(variance); d > 0 {
+		return d
 	}
-	return mean, deviation
+	return 1
 }
 
 // before puts nodes before an input of the model, which becomes another.
@@ -239,7 +269,7 @@ func cast(b *graph.Builder, x string, from, to tensor.DType) string {
 	if from == to {
 		return x
 	}
-	return b.With(graph.Int("to", int(to))).Op("Cast", x)
+	return b.Cast(x, to)
 }
 
 // filled puts something in the place of NaN.

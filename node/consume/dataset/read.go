@@ -55,7 +55,7 @@ func (o *Options) read(folders []string, height, width int) (*table.Table, error
 		}
 		kinds[name] = k
 	}
-	opt := source.Options{Kinds: kinds, Images: images.Options{Height: height, Width: width}}
+	opt := source.Options{Kinds: kinds, Memory: o.Memory, Images: images.Options{Height: height, Width: width}}
 	if o.Size != [2]int{} {
 		opt.Images.Height, opt.Images.Width = o.Size[0], o.Size[1]
 	}
@@ -82,7 +82,7 @@ func (o *Options) read(folders []string, height, width int) (*table.Table, error
 	if err != nil {
 		return nil, err
 	}
-	return table.Join(t, of)
+	return table.Join(t, of) // whose columns these are
 }
 
 // Folder returns the folder in which a source of several files lies, and the pattern of their names, or "" for what training takes

@@ -75,7 +75,7 @@ func TestLargeFilesAreNotTakenUnasked(t *testing.T) {
 	h := newHub(t)
 	table := bytes.Repeat([]byte("a,b\n1,2\n"), 1000)
 	h.files["/d/table.csv"] = table
-	h.files["/api/datasets/org/large"] = fmt.Appendf(nil, `{"sha":%q,"siblings":[{"rfilename":"train-0.csv","size":3000000000},{"rfilename":"train-1.csv","size":3000000000}]}`, strings.Repeat("ab", 20))
+	h.files["/api/datasets/org/large"] = fmt.Appendf(nil, `{"sha":%q,"siblings":[{"rfilename":"train-0.csv","size":9000000000},{"rfilename":"train-1.csv","size":9000000000}]}`, strings.Repeat("ab", 20))
 	c := h.cache(t)
 	limit := "7999"
 	c.Env = func(name string) string { return map[string]string{"TALLY_DATA_LIMIT": limit}[name] }
@@ -89,7 +89,7 @@ func TestLargeFilesAreNotTakenUnasked(t *testing.T) {
 	}
 	sent := h.sent
 	_, err = c.Fetch(t.Context(), "hf:org/large")
-	refuses(t, err, "it has 6000000000 bytes, more than the limit of 4294967296: name a part of it, or set TALLY_DATA_LIMIT")
+	refuses(t, err, "it has 18000000000 bytes, more than the limit of 17179869184: name a part of it, or set TALLY_DATA_LIMIT")
 	if h.sent-sent > 1000 {
 		t.Errorf("%d bytes were sent", h.sent-sent)
 	}

@@ -5,13 +5,15 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"github.com/tally-network/tally/store"
 )
 
 const limitName = "TALLY_DATA_LIMIT"
 
-// defaultLimit bounds a source in bytes, unless the user names another limit. Records of an order are at most 4 GiB, and
-// Parquet may pack them four times as small or not at all; a stranger's order file fills no disk with it.
-const defaultLimit = 4 << 30
+// defaultLimit bounds a source in bytes, unless the user names another limit: as many as records of an order
+// have, at most. A stranger's order file fills no disk with it.
+const defaultLimit = store.MaxSize
 
 var units = []struct {
 	name  string
@@ -32,7 +34,7 @@ func limitOf(text string) (int64, error) {
 	}
 	n, err := strconv.ParseInt(digits, 10, 64)
 	if err != nil || n < 1 || n > math.MaxInt64/unit {
-		return 0, fmt.Errorf("%s is %.40q: write bytes, or a number with a unit, as in 16GiB", limitName, text)
+		return 0, fmt.Errorf("%s is %.40q: write bytes, or a number with a unit, as in 64GiB", limitName, text)
 	}
 	return n * unit, nil
 }
@@ -43,5 +45,5 @@ func tooLarge(bytes, limit int64) error {
 	if bytes >= 0 {
 		size = fmt.Sprintf("%d bytes, more", bytes)
 	}
-	return fmt.Errorf("it has %s than the limit of %d: name a part of it, or set %s, as in %[3]s=16GiB", size, limit, limitName)
+	return fmt.Errorf("it has %s than the limit of %d: name a part of it, or set %s, as in %[3]s=64GiB", size, limit, limitName)
 }

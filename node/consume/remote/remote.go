@@ -170,7 +170,7 @@ func (c *Cache) fetch(ctx context.Context, source string) (f Fetched, err error)
 		sum, err := c.get(ctx, p, file, to, limit)
 		switch {
 		case errors.Is(err, fetch.ErrTooLarge):
-			return f, fmt.Errorf("%w, or set the limit, as in %s=16GiB", err, limitName)
+			return f, fmt.Errorf("%w, or set the limit, as in %s=64GiB", err, limitName)
 		case err != nil:
 			return f, err
 		}

@@ -82,7 +82,7 @@ func readResults(file string) (map[string]*tensor.Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, _, err := safetensors.Read(f, size)
+	all, _, err := safetensors.Read(f, size, nil)
 	return all, errors.Join(err, f.Close())
 }
 

@@ -84,7 +84,7 @@ func (s *Student) join(t *graph.Graph) (*graph.Graph, string, error) {
 		}
 		typed.Inputs[i].Shape = v.Shape
 		if bind[in.Name] = v.Name; v.Type != in.Type {
-			bind[in.Name] = b.With(graph.Int("to", int(in.Type))).Op("Cast", v.Name)
+			bind[in.Name] = b.Cast(v.Name, in.Type)
 		}
 	}
 	all, err := op.Infer(&typed, lower.FP32)

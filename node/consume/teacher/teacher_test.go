@@ -26,7 +26,7 @@ func prepared() teacher.Student {
 	g := linear("x", tensor.Float32, 2, 6, 4)
 	b := graph.NewBuilder("prepared")
 	raw := b.Input("x", tensor.Uint8, tensor.Shape{2, 3, 2})
-	x := b.Op("Reshape", b.With(graph.Int("to", int(tensor.Float32))).Op("Cast", raw), b.Ints(0, 6))
+	x := b.Op("Reshape", b.Cast(raw, tensor.Float32), b.Ints(0, 6))
 	y := b.Import("", g, map[string]string{"x": x})["logits"]
 	b.Output(y, tensor.Float32, tensor.Shape{2, 4})
 	return teacher.Student{Graph: b.Graph(), Own: map[string]graph.Value{"x": {Name: x, Type: tensor.Float32, Shape: tensor.Shape{2, 6}}}}
@@ -41,7 +41,7 @@ func TestJoin(t *testing.T) {
 	raw := func() *graph.Graph {
 		b := graph.NewBuilder("raw")
 		x := b.Input("x", tensor.Uint8, tensor.Shape{8, 3, 2}) // of another batch
-		x = b.Op("Reshape", b.With(graph.Int("to", int(tensor.Float32))).Op("Cast", x), b.Ints(0, 6))
+		x = b.Op("Reshape", b.Cast(x, tensor.Float32), b.Ints(0, 6))
 		b.Output(b.Op("MatMul", x, b.Init("w", tensor.Must(tensor.New(tensor.Float32, tensor.Shape{6, 4})))), tensor.Float32, nil)
 		return b.Graph()
 	}
