@@ -8,6 +8,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/tally-network/tally/gateway/reply"
 )
 
 // metrics are what Prometheus reads of a gateway. Their labels are of few values: paths as routes have them, and models that are there.
@@ -19,7 +21,7 @@ type metrics struct {
 	tokens   *prometheus.CounterVec
 }
 
-func newMetrics(q *queue) *metrics {
+func newMetrics(q *queue, models reply.Models) *metrics {
 	all := prometheus.NewRegistry()
 	m := &metrics{handler: promhttp.HandlerFor(all, promhttp.HandlerOpts{})}
 	m.requests = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "tally_gateway_requests_total", Help: "Requests that were answered."}, []string{"path", "status"})
@@ -38,6 +40,15 @@ func newMetrics(q *queue) *metrics {
 		gauge("tally_gateway_running", "Replies that were admitted and are not over.", q.running.Load),
 		gauge("tally_gateway_waiting", "Requests that wait to be admitted.", q.waiting.Load),
 	)
+	if d, drafts := models.(reply.Drafts); drafts {
+		counter := func(name, help string, value func() int64) prometheus.Collector {
+			return prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, func() float64 { return float64(value()) })
+		}
+		all.MustRegister(
+			counter("tally_gateway_draft_tokens_total", "Tokens that were drafted.", func() int64 { n, _ := d.Drafts(); return n }),
+			counter("tally_gateway_accepted_tokens_total", "Drafted tokens that were drawn.", func() int64 { _, n := d.Drafts(); return n }),
+		)
+	}
 	return m
 }
 

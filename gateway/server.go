@@ -59,7 +59,7 @@ func New(c Config) *Server {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{config: c, mux: http.NewServeMux(), queue: newQueue(c.Parallel, c.Waiting, c.Patience)}
-	s.metrics = newMetrics(s.queue)
+	s.metrics = newMetrics(s.queue, c.Models)
 	replies := &reply.Service{Models: c.Models}
 	s.apis = []api.API{openai.New(replies), anthropic.New(replies), ollama.New(replies), s.own()}
 	s.route()

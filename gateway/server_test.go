@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/tally-network/tally/gateway"
+	"github.com/tally-network/tally/gateway/reply"
 	"github.com/tally-network/tally/internal/testkit/replytest"
 	"github.com/tally-network/tally/model/lm"
 )
@@ -316,6 +317,42 @@ func TestMetrics(t *testing.T) {
 		fmt.Sprintf(`tally_gateway_tokens_total{kind="written",model="hello"} %d`, len(tokens)+1), "tally_gateway_first_token_seconds_count 1", "tally_gateway_running 0",
 	} {
 		if !strings.Contains(text, want+"\n") {
+			t.Errorf("%s is not in\n%s", want, text)
+		}
+	}
+}
+
+// drafting are models that draft.
+type drafting struct{ reply.Models }
+
+func (drafting) Drafts() (drafted, accepted int64) { return 9, 7 }
+
+func TestMetricsOfDrafts(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- gateway.New(gateway.Config{Models: drafting{replytest.New(t, scripts)}}).Serve(ctx, l)
+	}()
+	defer func() {
+		cancel()
+		<-ended
+	}()
+	answer, err := http.Get("http://" + l.Addr().String() + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer http.DefaultClient.CloseIdleConnections()
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"tally_gateway_draft_tokens_total 9", "tally_gateway_accepted_tokens_total 7"} {
+		if !strings.Contains(string(text), want+"\n") {
 			t.Errorf("%s is not in\n%s", want, text)
 		}
 	}

@@ -39,6 +39,7 @@ type serving struct {
 	together int
 	memoryMB int
 	adapters adapterFlags
+	drafts   speculating
 	buying   buying
 }
 
@@ -55,6 +56,10 @@ Requests at the same time are computed in one batch. The same request with the s
 seed has the same reply, bit for bit, on every machine; a "tally" field of each reply tells the seed.
 With --adapter the one MODEL is also served with LoRA adapters, each under its name. They are opened
 when they are asked for, beside the model, and reply in its batches.
+
+Tokens are drafted by what the text has said before, and where that is right several come at
+once (--speculate). With --draft-model a smaller model of the same family drafts as well. No
+reply depends on it.
 
 It listens on this machine only. For others name an address with --listen and keys with
 --keys: a file in which each key has a name, a digest, and perhaps a budget and a rate
@@ -84,6 +89,7 @@ A new home joins by --endpoints of a devnet, or by --rpc and --grpc of any node.
 	f.Var(numbers.Within(&s.together, 1, 256), "parallel", "replies of a model that are computed at once")
 	f.Var(numbers.Within(&s.memoryMB, 1, 1<<24), "cache-mb", "memory for keys and values of a model's replies")
 	s.adapters.add(cmd)
+	s.drafts.flags(cmd)
 	threads(cmd, &s.threads)
 	return cmd
 }
@@ -109,6 +115,9 @@ func (s *serving) models(ctx context.Context, paths []string) (m reply.Models, c
 		return nil, nil, err
 	}
 	o := local.Options{Exec: executor(s.threads), Find: local.NewLibrary(pulled), Replies: replies.Options{Sequences: s.together, Bytes: int64(s.memoryMB) << 20}}
+	if o.Replies.Speculate, o.Draft, err = s.drafts.parse(); err != nil {
+		return nil, nil, err
+	}
 	if len(adapters) > 0 && len(paths) != 1 {
 		return nil, nil, fmt.Errorf("--adapter with %d models: name the one that the adapters are for", len(paths))
 	}

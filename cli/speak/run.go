@@ -39,6 +39,7 @@ type conversation struct {
 	seeded  bool
 	temper  float64
 	topP    float64
+	drafts  speculating
 	buying  buying
 	sold    *connected // the network, with --network
 	service *reply.Service
@@ -94,7 +95,8 @@ With --network a provider of the network replies, and is paid from --home, by th
 is as tally gateway --network names it. Cost, provider and receipt are told, and what the check
 has found: a reply that is wrong ends in an error.
 
-With --adapter the model is adapted by LoRA, as PEFT or an order has trained it.
+With --adapter the model is adapted by LoRA, as PEFT or an order has trained it. With
+--draft-model a smaller one of its family drafts what comes next, which changes no token.
 
 The same model, prompt, options and seed give the same reply, to the last bit, on
 every machine. Without --seed one is drawn; --json tells it.`,
@@ -120,6 +122,7 @@ every machine. Without --seed one is drawn; --json tells it.`,
 	f.Var(numbers.Within(&c.temper, 0, 100), "temperature", "how far less likely tokens are drawn, too; 0 takes the likeliest")
 	f.Var(numbers.Within(&c.topP, 1e-6, 1), "top-p", "only the likeliest tokens whose probabilities make up so much")
 	adapterFlag(cmd, &c.adapter)
+	c.drafts.flags(cmd)
 	threads(cmd, &c.threads)
 	c.buying = buying{Env: e, threads: &c.threads}
 	c.buying.flags(cmd)
@@ -144,6 +147,9 @@ func (c *conversation) open(ctx context.Context) (close func() error, err error)
 	}
 	c.name, c.called = files.NameOf(c.path), files.NameOf(path)
 	o := local.Options{Exec: executor(c.threads), Keep: -1, MaxOpen: 1}
+	if o.Replies.Speculate, o.Draft, err = c.drafts.parse(); err != nil {
+		return nil, err
+	}
 	if c.adapter != "" {
 		name := c.called + "+" + files.NameOf(c.adapter)
 		o.Adapters = []local.Adapter{{Name: name, Base: c.called, Dir: c.adapter}}

@@ -62,6 +62,11 @@ func TestRun(t *testing.T) {
 	if again := say("why?\n", "--seed", "5"); again != first {
 		t.Errorf("%q from standard input, %q as an argument", again, first)
 	}
+	for _, how := range [][]string{{"--speculate", "off"}, {"--draft-model", lmtest.Folder(t, "draft", nil)}} {
+		if again := say("", append([]string{"why?", "--seed", "5"}, how...)...); again != first {
+			t.Errorf("%q with %v, %q without", again, how, first)
+		}
+	}
 	var s Said
 	if err := json.Unmarshal([]byte(say("", "why?", "--seed", "5", "--json")), &s); err != nil {
 		t.Fatal(err)
@@ -155,6 +160,38 @@ func TestServeAdapters(t *testing.T) {
 	} {
 		if _, err := open(strings.Fields(c[0]), c[1:]...); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%v, want %q", err, says)
+		}
+	}
+}
+
+// A provider's draft model must have the tokens of what it serves; with one a reply has the tokens and pages that a check finds.
+func TestServeWithDrafts(t *testing.T) {
+	tiny := lmtest.Folder(t, "tiny", nil)
+	for draft, says := range map[string]string{lmtest.Folder(t, "draft", nil): "", "nowhere": "--draft-model", lmtest.Drawn(t, "llama", "smollm", tensor.Float32, nil): "of the same family"} {
+		_, s := (&Env{Err: io.Discard}).Serve(func() int { return 1 })
+		s.drafts.draft = draft
+		t.Cleanup(s.Close)
+		err := s.Open(t.Context(), []string{tiny})
+		if says != "" {
+			if err == nil || !strings.Contains(err.Error(), says) {
+				t.Errorf("%v, want %q", err, says)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := lm.Request{Prompt: []int32{3, 4}, MaxTokens: 40, Pages: true}
+		var reply []int32
+		last := lm.Token{}
+		for tok, err := range s.models[0].Replier.Reply(t.Context(), &r) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			last, reply = tok, append(reply, tok.ID)
+		}
+		if v, err := s.models[0].Checker.Check(t.Context(), &r, reply); err != nil || v.Wrong >= 0 || v.Pages != last.Pages || s.open[0].Stats().Drafted == 0 {
+			t.Errorf("%+v, %v, %+v", v, err, s.open[0].Stats())
 		}
 	}
 }

@@ -33,6 +33,8 @@ type Options struct {
 	MaxOpen int           // models that are open at once; 0: three
 	Find    Finder        // further models; nil: none
 
+	Draft string // path of a language model that drafts for all that have its tokens; "": none does
+
 	Adapters    []Adapter // models that differ from others by an adapter
 	MaxAdapters int       // of these, how many are open at once; 0: 64
 }
@@ -52,10 +54,12 @@ type Models struct {
 	options Options
 	files   []file // those that were named
 	read    func(path string) (*Files, error)
+	draft   func() (*files.Files, error)
 
-	mu     sync.Mutex
-	open   map[place]*opened
-	closed bool
+	mu           sync.Mutex
+	open         map[place]*opened
+	closed       bool
+	closedDrafts tally
 }
 
 // file is a model that was named by its path.
@@ -92,7 +96,7 @@ type opened struct {
 // New returns the models at paths, which are called as their files are, and those of options.
 func New(o Options, paths ...string) (*Models, error) {
 	o.Keep, o.MaxOpen, o.MaxAdapters = cmp.Or(o.Keep, 5*time.Minute), cmp.Or(o.MaxOpen, 3), cmp.Or(o.MaxAdapters, 64)
-	m := &Models{options: o, read: Open, open: map[place]*opened{}}
+	m := &Models{options: o, read: Open, draft: opensDraft(o.Draft), open: map[place]*opened{}}
 	for _, path := range paths {
 		l, err := listing(path)
 		if err != nil {
@@ -298,6 +302,10 @@ func (m *Models) load(x *opened) {
 	defer close(x.ready)
 	f, err := m.filesOf(x)
 	known, listErr := m.List(context.Background())
+	var o replies.Options
+	if err == nil {
+		o, err = m.repliesOf(x, f)
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err == nil {
@@ -322,11 +330,11 @@ func (m *Models) load(x *opened) {
 	if f.Language != nil {
 		tellTemplate(&l, f.Language.Template)
 	}
-	m.serve(x, f, l)
+	m.serve(x, f, l, o)
 }
 
 // serve makes the model of files that answers.
-func (m *Models) serve(x *opened, f *Files, l reply.Listing) {
+func (m *Models) serve(x *opened, f *Files, l reply.Listing, o replies.Options) {
 	x.files, x.model = f, &reply.Model{Listing: l, Tokenizer: f.Tokenizer}
 	if f.Encoder != nil {
 		x.memory = f.Description.Encoder.Memory
@@ -338,7 +346,7 @@ func (m *Models) serve(x *opened, f *Files, l reply.Listing) {
 		x.memory, x.server = f.Description.Language.Adapter.Bytes, x.base.server
 		as, _ = x.server.As(f.Language.Weights) // filesOf has made it of that base
 	} else {
-		x.memory, x.server = f.Description.Language.Memory, replies.Start(f.Language.Weights, m.options.Exec, m.options.Replies)
+		x.memory, x.server = f.Description.Language.Memory, replies.Start(f.Language.Weights, m.options.Exec, o)
 		as = x.server
 	}
 	x.model.Context = x.server.Context()
@@ -475,4 +483,7 @@ func (m *Models) Close() {
 	}
 }
 
-var _ reply.Models = (*Models)(nil)
+var (
+	_ reply.Models = (*Models)(nil)
+	_ reply.Drafts = (*Models)(nil)
+)

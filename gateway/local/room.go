@@ -62,6 +62,7 @@ func (m *Models) drop(x *opened) {
 				m.drop(y)
 			}
 		}
+		m.closedDrafts.add(x.server.Stats())
 		go x.server.Close()
 	}
 }

@@ -22,6 +22,12 @@ type Models interface {
 	Pull(ctx context.Context, name string, tell func(Progress)) error
 }
 
+// Drafts are Models that draft tokens: speculative decoding.
+type Drafts interface {
+	// Drafts returns how many tokens were drafted so far, and how many of them were drawn.
+	Drafts() (drafted, accepted int64)
+}
+
 // Listing is what people see of a model before they ask it.
 type Listing struct {
 	Name     string

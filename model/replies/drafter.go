@@ -13,10 +13,10 @@ import (
 type drafter struct {
 	model  *lm.Model
 	stages *lm.Stages
-	each   float64 // seconds that a drafted token took lately; below 0: not known
+	pace   pace // of its steps
 }
 
-// draftOf is a reply for which n tokens are to be drafted; 0: the model only reads what there is.
+// draftOf is a reply for which n tokens are to be drafted.
 type draftOf struct {
 	*reply
 	n int
@@ -38,13 +38,18 @@ func (d *drafter) follows(p *reply, most int) bool {
 // caughtUp is how many tokens of a reply may be read in the same step that drafts: those of a draft that was drawn as a whole, and the one after it.
 const caughtUp = 8
 
-// behind reports whether the model has more to read of a reply before it drafts.
-func (d *drafter) behind(p *reply) bool { return len(p.tokens)-p.sequence.draft.Len() > caughtUp }
+// takes is how long it drafts a token for each of so many replies, in seconds for each; below 0: that is not known.
+func (d *drafter) takes(replies int) float64 {
+	if d.pace.weight == 0 {
+		return -1
+	}
+	step, row := d.pace.line()
+	return step/float64(replies) + row
+}
 
 // draft drafts for replies. Of those that it has yet to read it reads a chunk, and drafts nothing for them.
 func (d *drafter) draft(ctx context.Context, of []draftOf) error {
-	begun, drafted, reads := time.Now(), 0, false
-	room, most := lm.MaxRows, 0
+	room, most, reads := lm.MaxRows, 0, false
 	var parts []lm.Part
 	var ready []*ahead
 	for _, p := range of {
@@ -55,7 +60,7 @@ func (d *drafter) draft(ctx context.Context, of []draftOf) error {
 			}
 			continue
 		}
-		if p.n == 0 || len(unread) > room {
+		if len(unread) > room {
 			continue
 		}
 		draws, err := p.draws.Fork()
@@ -75,33 +80,25 @@ func (d *drafter) draft(ctx context.Context, of []draftOf) error {
 		if len(parts) == 0 {
 			break
 		}
+		begun := time.Now()
 		logits, err := d.stages.Step(ctx, parts)
 		if err != nil {
 			return err
+		}
+		if i > 0 || !reads {
+			d.pace.add(rowsOf(parts), time.Since(begun))
 		}
 		for j, x := range drawing {
 			if err := x.draw(ctx, logits[len(parts)-len(drawing)+j], d.model.Vocabulary); err != nil {
 				return err
 			}
-			drafted++
 		}
 		parts = nil
 	}
 	for _, x := range ready {
 		x.drafting.by = &x.drafting.model
 	}
-	if drafted > 0 && !reads {
-		d.learn(time.Since(begun).Seconds() / float64(drafted))
-	}
 	return nil
-}
-
-// learn is told what a drafted token took.
-func (d *drafter) learn(seconds float64) {
-	if d.each > 0 {
-		seconds = (1-forgetTried)*min(seconds, surprise*d.each) + forgetTried*d.each
-	}
-	d.each = seconds
 }
 
 // ahead is a reply as it goes on if drafts are right.

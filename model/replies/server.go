@@ -107,7 +107,7 @@ func Start(m *lm.Model, e engine.Executor, o Options) *Server {
 		stop: stop, done: make(chan struct{}), wake: make(chan struct{}, 1),
 	}
 	if d := s.options.Speculate.Model; d != nil {
-		s.drafter = &drafter{model: d, stages: d.Stages(e), each: -1}
+		s.drafter = &drafter{model: d, stages: d.Stages(e)}
 	}
 	go s.serve(ctx)
 	return s

@@ -102,7 +102,7 @@ func (s *Server) speculate(ctx context.Context, parts []lm.Part, of []*reply) er
 	}
 	room, price, byModel := lm.MaxRows-len(of), s.price(len(of), 0), 0.0
 	if s.drafter != nil {
-		byModel = s.price(len(of), s.drafter.each)
+		byModel = s.price(len(of), s.drafter.takes(len(of)))
 	}
 	var asked []draftOf
 	for _, p := range of {
@@ -115,7 +115,7 @@ func (s *Server) speculate(ctx context.Context, parts []lm.Part, of []*reply) er
 			n = s.draftByNgram(p, price, most)
 		}
 		if n == 0 && s.drafter.follows(p, most) {
-			if n = p.drafting.model.width(byModel, most); n > 0 || s.drafter.behind(p) {
+			if n = p.drafting.model.width(byModel, most); n > 0 {
 				asked = append(asked, draftOf{p, n})
 			}
 		}

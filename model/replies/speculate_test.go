@@ -2,15 +2,18 @@ package replies
 
 import (
 	"fmt"
+	"hash/fnv"
 	"math/rand/v2"
 	"os"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine/cpu"
 	"github.com/tally-network/tally/internal/testkit/lmtest"
 	"github.com/tally-network/tally/model/check"
@@ -18,6 +21,7 @@ import (
 	"github.com/tally-network/tally/model/grammar"
 	"github.com/tally-network/tally/model/grammar/jsonschema"
 	"github.com/tally-network/tally/model/lm"
+	"github.com/tally-network/tally/model/lm/family"
 )
 
 // speculative are requests of all kinds: prompts that repeat themselves and begin alike, all samplings, and forms.
@@ -293,6 +297,13 @@ func TestPace(t *testing.T) {
 	if one, eight := p.price(1, 0), p.price(8, 0); !(one > 0.15 && one < 0.18 && eight > 0.6 && eight < 0.63) {
 		t.Errorf("%v of one, %v of eight: want a sixth and eight thirteenths", one, eight)
 	}
+	d := drafter{}
+	if got := d.takes(4); got >= 0 {
+		t.Errorf("%v s for a draft before any", got)
+	}
+	if d.pace = p; d.takes(1) < 0.0115 || d.takes(1) > 0.0125 || d.takes(8) > 0.0036 {
+		t.Errorf("%v s for a draft, %v of eight together", d.takes(1), d.takes(8))
+	}
 	if with := p.price(1, 0.01); with < 0.9 || with > 1.1 {
 		t.Errorf("%v with drafts that take as long as steps", with)
 	}
@@ -348,37 +359,87 @@ func BenchmarkSpeculation(b *testing.B) {
 						if err != nil {
 							b.Fatal(err)
 						}
-						s := Start(f.Weights, cpu.New(2), Options{Speculate: x.by})
-						defer s.Close()
-						const most = 128
-						ask := func(tokens int, seed uint64) (n int) {
-							got, err := listen(s, b.Context(), &lm.Request{Prompt: prompt, MaxTokens: tokens, Seed: seed, Sampling: lm.Sampling{Temperature: temperature}})
-							if err != nil {
-								b.Fatal(err)
-							}
-							return len(got)
-						}
-						ask(most, 99) // the prompt is read, and stages are prepared
-						before, tokens, mu := s.Stats(), 0, sync.Mutex{}
-						for b.Loop() {
-							var wg sync.WaitGroup
-							for i := range n {
-								wg.Go(func() {
-									got := ask(most, uint64(i))
-									mu.Lock()
-									defer mu.Unlock()
-									tokens += got
-								})
-							}
-							wg.Wait()
-						}
-						st := s.Stats()
-						b.ReportMetric(float64(tokens)/b.Elapsed().Seconds(), "tokens/s")
-						if drafted := st.Drafted - before.Drafted; drafted > 0 {
-							b.ReportMetric(100*float64(st.Accepted-before.Accepted)/float64(drafted), "%accepted")
-						}
+						measure(b, f.Weights, x.by, n, &lm.Request{Prompt: prompt, MaxTokens: 128, Sampling: lm.Sampling{Temperature: temperature}})
 					})
 				}
+			}
+		}
+	}
+}
+
+// measure measures n replies at once, again and again, each by its own seed.
+func measure(b *testing.B, m *lm.Model, by Speculation, n int, q *lm.Request) {
+	s := Start(m, cpu.New(2), Options{Speculate: by})
+	defer s.Close()
+	ask := func(seed uint64) int {
+		r := *q
+		r.Seed = seed
+		got, err := listen(s, b.Context(), &r)
+		if err != nil {
+			b.Error(err)
+		}
+		return len(got)
+	}
+	ask(99) // the prompt is read, and stages are prepared
+	var tokens atomic.Int64
+	before := s.Stats()
+	for b.Loop() {
+		var wg sync.WaitGroup
+		for i := range n {
+			wg.Go(func() { tokens.Add(int64(ask(uint64(i)))) })
+		}
+		wg.Wait()
+	}
+	st := s.Stats()
+	b.ReportMetric(float64(tokens.Load())/b.Elapsed().Seconds(), "tokens/s")
+	if drafted := st.Drafted - before.Drafted; drafted > 0 {
+		b.ReportMetric(100*float64(st.Accepted-before.Accepted)/float64(drafted), "%accepted")
+	}
+}
+
+// made makes a model 768 wide, whose weights are drawn. Layers from the fourth on add little to what those before have said, so that the same model with
+// four layers says mostly the same.
+func made(b *testing.B, layers int) *lm.Model {
+	b.Helper()
+	c, err := family.Parse(fmt.Appendf(nil, `{"model_type": "llama", "num_hidden_layers": %d, "hidden_size": 768, "num_attention_heads": 12, "num_key_value_heads": 4,
+		"intermediate_size": 2048, "vocab_size": 4096, "max_position_embeddings": 1024, "rms_norm_eps": 1e-5, "tie_word_embeddings": false}`, layers))
+	if err != nil {
+		b.Fatal(err)
+	}
+	m, err := lm.Make(c, func(name string, s tensor.Shape) *tensor.Tensor {
+		h := fnv.New64()
+		_, _ = h.Write([]byte(name))
+		r := rand.New(rand.NewPCG(1, h.Sum64()))
+		by := 0.05
+		if layer := 0; strings.Contains(name, "o_proj") || strings.Contains(name, "down_proj") {
+			if _, err := fmt.Sscanf(name, "model.layers.%d.", &layer); err == nil && layer >= 4 {
+				by = 0.004
+			}
+		}
+		x := tensor.Must(tensor.New(tensor.Float32, s))
+		for i := range x.Len() {
+			x.Set(i, tensor.F32(float32(by*r.NormFloat64())))
+		}
+		return x
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return m
+}
+
+// Tokens a second of one reply and of four by a model of 16 layers, without drafts and with a model of its first four that drafts.
+func BenchmarkDraftModel(b *testing.B) {
+	m, d := made(b, 16), made(b, 4)
+	for _, x := range []struct {
+		name string
+		by   Speculation
+	}{{"off", Speculation{}}, {"model", Speculation{Model: d}}} {
+		for _, temperature := range []float32{0, 1} {
+			for _, n := range []int{1, 4} {
+				b.Run(fmt.Sprintf("%s/temperature=%v/batch=%d", x.name, temperature, n), func(b *testing.B) {
+					measure(b, m, x.by, n, &lm.Request{Prompt: []int32{1, 2, 3, 4, 5, 6, 7, 8}, MaxTokens: 128, Sampling: lm.Sampling{Temperature: temperature}})
+				})
 			}
 		}
 	}
