@@ -137,7 +137,7 @@ Talk to a language model:                 tally run model.gguf`,
 		e.runONNX(), e.conform(), e.sim(), e.bench(), e.version(),
 	)
 	root.AddCommand(speak.Commands(speaking)...)
-	root.AddCommand(serveModels(e, speaking), data.Command(e.show), tokens.Command(&tokens.Env{Err: e.err, Show: e.show}))
+	root.AddCommand(serveModels(e, speaking), data.Command(e.show, &e.home), tokens.Command(&tokens.Env{Err: e.err, Show: e.show}))
 	group(root)
 	return root
 }

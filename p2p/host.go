@@ -1,12 +1,14 @@
 package p2p
 
 import (
+	"cmp"
 	"context"
 	"crypto/ed25519"
 	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -18,8 +20,10 @@ import (
 	"github.com/libp2p/go-libp2p/p2p/net/connmgr"
 	"github.com/libp2p/go-libp2p/p2p/net/upgrader"
 	"github.com/libp2p/go-libp2p/p2p/security/noise"
-	"github.com/libp2p/go-libp2p/p2p/transport/quic"
+	libp2pquic "github.com/libp2p/go-libp2p/p2p/transport/quic"
 	"github.com/libp2p/go-libp2p/p2p/transport/tcp"
+	ma "github.com/multiformats/go-multiaddr"
+	manet "github.com/multiformats/go-multiaddr/net"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/fx"
 )
@@ -193,6 +197,26 @@ func (h *Host) Addrs() []string {
 	}
 	slices.Sort(out)
 	return out
+}
+
+// Reachable returns where machines around find the host. Addresses of this machine alone come last.
+func (h *Host) Reachable() (peer.AddrInfo, error) {
+	all, err := h.host.Network().InterfaceListenAddresses()
+	if err != nil {
+		return peer.AddrInfo{}, err
+	}
+	slices.SortStableFunc(all, func(a, b ma.Multiaddr) int {
+		return cmp.Or(cmp.Compare(rankOf(a), rankOf(b)), strings.Compare(a.String(), b.String()))
+	})
+	return peer.AddrInfo{ID: h.ID(), Addrs: all}, nil
+}
+
+// rankOf is 1 of an address of this machine alone.
+func rankOf(a ma.Multiaddr) int {
+	if manet.IsIPLoopback(a) {
+		return 1
+	}
+	return 0
 }
 
 // Connected reports whether there is a connection to the peer now.

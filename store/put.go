@@ -100,7 +100,7 @@ func (w *write) members(next blockReader) (size int64, sums []digest, err error)
 	for ctx.Err() == nil {
 		block, done, err := next()
 		if err == nil && len(sums) == MaxBlocks {
-			err = fmt.Errorf("longer than %d bytes, split it", int64(MaxSize))
+			err = errLong
 		}
 		if err != nil {
 			done()

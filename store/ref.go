@@ -23,6 +23,9 @@ const (
 	MaxSize = MaxBlocks * BlockSize
 )
 
+// errLong says that a blob is too long.
+var errLong = fmt.Errorf("longer than %d bytes, split it", int64(MaxSize))
+
 // Ref names a blob. Up to BlockSize bytes, CID names the blob's only block;
 // above, it names the index of its blocks. The zero Ref names nothing.
 type Ref struct {
@@ -63,15 +66,22 @@ func NewRef(sum [32]byte, size int64) (Ref, error) {
 
 // RefOf returns the Ref that Put would give the parts of a blob, one after the other.
 func RefOf(parts ...[]byte) Ref {
-	ref, err := Read(Joined(parts))
+	l, err := List(Joined(parts))
 	if err != nil {
 		panic(err) // memory never fails
 	}
-	return ref
+	return l.Ref
 }
 
-// Read returns the Ref that Put would give what r holds.
-func Read(r io.Reader) (Ref, error) {
+// Listing is how a blob is cut.
+type Listing struct {
+	Ref    Ref
+	Index  []byte // the block that CID names; nil if the blob has one block, which CID names
+	Blocks []cid.Cid
+}
+
+// List returns how Put would cut what r holds.
+func List(r io.Reader) (Listing, error) {
 	var sums []digest
 	size, block := int64(0), make([]byte, BlockSize)
 	for {
@@ -81,14 +91,46 @@ func Read(r io.Reader) (Ref, error) {
 		}
 		switch {
 		case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
-			if size <= BlockSize {
-				return Ref{sums[0].CID(), size}, nil
-			}
-			return Ref{digest(sha256.Sum256(encodeIndex(size, sums))).CID(), size}, nil
+			return listing(size, sums), nil
 		case err != nil:
-			return Ref{}, err
+			return Listing{}, err
+		}
+		if len(sums) == MaxBlocks {
+			return Listing{}, errLong
 		}
 	}
+}
+
+func listing(size int64, sums []digest) (l Listing) {
+	for _, d := range sums {
+		l.Blocks = append(l.Blocks, d.CID())
+	}
+	if len(sums) == 1 {
+		l.Ref = Ref{l.Blocks[0], size}
+		return l
+	}
+	l.Index = encodeIndex(size, sums)
+	l.Ref = Ref{digest(sha256.Sum256(l.Index)).CID(), size}
+	return l
+}
+
+// ReadIndex returns how the blob of r is cut, from the block that r names. What does not belong to r is refused.
+func (r Ref) ReadIndex(block []byte) (Listing, error) {
+	d, err := r.digest()
+	if err != nil {
+		return Listing{}, err
+	}
+	if digest(sha256.Sum256(block)) != d {
+		return Listing{}, errors.New("the index is that of another blob")
+	}
+	if !r.indexed() {
+		return listing(r.Size, []digest{d}), nil
+	}
+	sums, err := decodeIndex(block, r.Size)
+	if err != nil {
+		return Listing{}, err
+	}
+	return listing(r.Size, sums), nil
 }
 
 // Sum returns the SHA-256 that the CID holds; it is zero if the Ref is invalid.

@@ -22,10 +22,10 @@ type Begun struct {
 	File       string `json:"order_file"`
 	Model      string `json:"model"`
 	Parameters int    `json:"parameters"`
-	Outside    bool   `json:"outside"` // the data are a folder or several files, which stay where they are
+	Outside    bool   `json:"outside"` // the data are a folder, several files or large, and stay where they are
 }
 
-// maxCopy bounds a file of data that is copied beside its order.
+// maxCopy bounds a file that is copied beside its order.
 const maxCopy = 1 << 30
 
 // Sketch is what somebody says of an order that is begun for data.
@@ -35,7 +35,7 @@ type Sketch struct {
 	Seed uint64   // of the initial weights
 }
 
-// Begin writes an order file and a model for data to a directory, and copies the data there if it is one file. It
+// Begin writes an order file and a model for data to a directory, and copies the data there if it is one file, and no large one. It
 // replaces no file. progress is told of data that are fetched; it may be nil.
 func Begin(ctx context.Context, dir string, o Sketch, progress func(name string, done, total int64)) (*Begun, error) {
 	r := &Begun{File: filepath.Join(dir, "order.yaml"), Model: filepath.Join(dir, "model.onnx")}
@@ -105,7 +105,7 @@ func (r *Begun) open(ctx context.Context, o dataset.Options, progress func(name 
 	switch {
 	case pinned != "":
 		in.Source = pinned
-	case several:
+	case several || large(&o):
 		r.Outside = true
 		in.Source, err = filepath.Abs(o.Source)
 	default:
@@ -115,6 +115,16 @@ func (r *Begun) open(ctx context.Context, o dataset.Options, progress func(name 
 		}
 	}
 	return in, err
+}
+
+// large reports whether a source has a file that is not copied beside its order.
+func large(o *dataset.Options) bool {
+	for _, name := range o.Files() {
+		if info, err := os.Stat(filepath.Join(filepath.Dir(o.Source), name)); err == nil && info.Size() > maxCopy {
+			return true
+		}
+	}
+	return false
 }
 
 // openEncoder reads the tokenizer that is named, and has the options name its copy. What lies beside it in a model's folder is

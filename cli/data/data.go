@@ -29,13 +29,13 @@ import (
 // Show shows a result: as JSON, or as text.
 type Show func(value any, text func(w io.Writer)) error
 
-// Command returns the verb, which holds the others.
-func Command(show Show) *cobra.Command {
+// Command returns the verb, which holds the others. home is where the user's keys are.
+func Command(show Show, home *string) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "data", GroupID: "models", Short: "Look at data before a model is trained on it",
+		Use: "data", GroupID: "models", Short: "Look at data before a model is trained on it, and share it",
 		Example: "  tally data inspect examples/search/iris.csv",
 	}
-	cmd.AddCommand(inspect(show))
+	cmd.AddCommand(inspect(show), share(show, home))
 	return cmd
 }
 
@@ -68,7 +68,8 @@ frequent. What is found out of text by rules can be said instead.
 A source is a file that ends in .csv, .tsv, .jsonl, .parquet, .npy, .npz or .safetensors, one of MNIST's,
 or a folder with another for each class and PNG or JPEG images in them. A folder of files, or a
 pattern such as 'data/*.parquet', is one table. Several sources are columns of the same records.
-https://HOST/FILE, hf:OWNER/NAME, s3://BUCKET/KEY and ipfs:CID are fetched, and kept for the next time.`,
+https://HOST/FILE, hf:OWNER/NAME, s3://BUCKET/KEY, ipfs:CID and tally:CID, which a peer shares, are fetched,
+and kept for the next time.`,
 		Example: `  tally data inspect examples/search/iris.csv
   tally data inspect table.csv --kind zip=category --missing '?'
   tally data inspect pets/ --height 64 --width 64 --crop --sheet pets.png

@@ -22,7 +22,7 @@ func run(args ...string) (text, asJSON string, err error) {
 		j, err := json.Marshal(value)
 		asJSON = string(j)
 		return err
-	})
+	}, new(string))
 	cmd.GroupID = ""
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	cmd.SetArgs(append([]string{"inspect"}, args...))

@@ -79,7 +79,7 @@ model in the supported operators does as well.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&body, "text", "", "UTF-8 text to train on")
-	f.StringVar(&of.Source, "data", "", "in its place: a table, chats in JSONL, or a folder of images; https://HOST/FILE, hf:OWNER/NAME, s3://BUCKET/KEY and ipfs:CID are fetched")
+	f.StringVar(&of.Source, "data", "", "in its place: a table, chats in JSONL, or a folder of images; https://HOST/FILE, hf:OWNER/NAME, s3://BUCKET/KEY, ipfs:CID and tally:CID are fetched")
 	f.StringVar(&of.Target, "target", "", "column of the data to predict; or that holds texts or chats")
 	f.StringArrayVar(&of.Ignore, "ignore", nil, "column of the data that nothing reads, once for each")
 	f.StringArrayVar(&of.Keep, "keep", nil, "column to learn from though it looks like an id, once for each")

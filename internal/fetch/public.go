@@ -22,8 +22,8 @@ var reserved = []netip.Prefix{
 	netip.MustParsePrefix("2001::/23"), netip.MustParsePrefix("2002::/16"), netip.MustParsePrefix("fec0::/10"),
 }
 
-// isPublic reports whether an address is of the internet.
-func isPublic(ip netip.Addr) bool {
+// IsPublic reports whether an address is of the internet.
+func IsPublic(ip netip.Addr) bool {
 	ip = ip.Unmap()
 	if !ip.IsGlobalUnicast() || ip.IsPrivate() || ip.Zone() != "" {
 		return false
@@ -42,7 +42,7 @@ func onlyPublic(_, address string, _ syscall.RawConn) error {
 	if err != nil {
 		return err
 	}
-	if !isPublic(at.Addr()) {
+	if !IsPublic(at.Addr()) {
 		return fmt.Errorf("%s %w", at.Addr(), ErrInside)
 	}
 	return nil
@@ -74,7 +74,7 @@ func (t *publicTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if p == nil {
 		return t.direct.RoundTrip(r)
 	}
-	if ip, err := netip.ParseAddr(r.URL.Hostname()); isLoopback(r.URL) || err == nil && !isPublic(ip) {
+	if ip, err := netip.ParseAddr(r.URL.Hostname()); isLoopback(r.URL) || err == nil && !IsPublic(ip) {
 		return nil, fmt.Errorf("%s %w", r.URL.Host, ErrInside)
 	}
 	return t.proxied.RoundTrip(r)

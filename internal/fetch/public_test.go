@@ -15,7 +15,7 @@ func TestPublicAddresses(t *testing.T) {
 		"100.64.0.1": false, "fe80::1": false, "fc00::1": false, "fec0::1": false, "224.0.0.1": false, "255.255.255.255": false, "::ffff:10.0.0.1": false,
 		"64:ff9b::7f00:1": false, "2002:7f00:1::": false, "::7f00:1": false, "240.0.0.1": false,
 	} {
-		if got := isPublic(netip.MustParseAddr(text)); got != want {
+		if got := IsPublic(netip.MustParseAddr(text)); got != want {
 			t.Errorf("%s: %v", text, got)
 		}
 	}

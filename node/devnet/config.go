@@ -89,6 +89,7 @@ const (
 	MaxPeers  = 64        // of each role
 	base      = 200_000   // µut below which the validators stand in for power: some hundred small orders compute as much
 	maxConfig = 64 << 10  // bytes of the file
+	link      = 20e6      // bytes a second that each custodian has of a disk that all share
 )
 
 // Default is a devnet of four validators, the first of which leads four
@@ -97,6 +98,7 @@ func Default() Config {
 	tenMinutes := (10 * time.Minute).Milliseconds()
 	leases, disputes := wire.ParamsToProto(job.DefaultParams.Quick(), wire.Sentences{Carelessness: tenMinutes, Absence: 2 * tenMinutes}), wire.RulesToProto(dispute.DefaultRules)
 	leases.LeadTimeoutMs, leases.AnswerMs = 60_000, 40_000
+	leases.Link = link
 	leases.RetentionMs = (24 * time.Hour).Milliseconds()
 	disputes.ClockMs, disputes.AnswerMs = 120_000, 40_000
 	votes := policy.DefaultParams()

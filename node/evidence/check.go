@@ -323,8 +323,8 @@ func (p *Proof) checkFile(f job.File) error {
 	if err != nil {
 		return err
 	}
-	got, err := store.Read(in)
-	if err == nil && got != want {
+	got, err := store.List(in)
+	if err == nil && got.Ref != want {
 		err = wrong("file %q is not the one that the order names", f.Role)
 	}
 	return err

@@ -189,7 +189,7 @@ func (m *maker) addAuxiliary(to map[string]*tensor.Tensor, rows *sequences.Rows)
 		if to[in.Name] != nil {
 			return fmt.Errorf("the model's input %q has one value, but the loss reads pairs of texts: export the model without it", in.Name)
 		}
-		if to[in.Name], err = m.auxiliaryOf(of, rows, in); err != nil {
+		if to[in.Name], err = auxiliaryOf(m.Memory, of, rows, in); err != nil {
 			return err
 		}
 	}
@@ -207,7 +207,7 @@ func (m *maker) refuseAuxiliary() error {
 }
 
 // auxiliaryOf returns what an auxiliary input reads of some rows, [rows tokens].
-func (m *maker) auxiliaryOf(of func(*sequences.Rows) *tensor.Tensor, rows *sequences.Rows, in graph.Value) (*tensor.Tensor, error) {
+func auxiliaryOf(memory tensor.Memory, of func(*sequences.Rows) *tensor.Tensor, rows *sequences.Rows, in graph.Value) (*tensor.Tensor, error) {
 	n := rows.Tokens.Shape[0]
 	if len(in.Shape) != 2 || in.Shape[1] > rows.Tokens.Shape[1] {
 		return nil, fmt.Errorf("input %q of the model is %v%v, but should have as many places as there are tokens", in.Name, in.Type, in.Shape)
@@ -216,7 +216,7 @@ func (m *maker) auxiliaryOf(of func(*sequences.Rows) *tensor.Tensor, rows *seque
 	if of != nil {
 		from = of(rows)
 	}
-	out, err := m.Memory.New(from.Type, tensor.Shape{n, in.Shape[1]})
+	out, err := memory.New(from.Type, tensor.Shape{n, in.Shape[1]})
 	if err != nil || of == nil {
 		return out, err
 	}

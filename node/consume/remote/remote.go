@@ -10,6 +10,7 @@
 //	s3://BUCKET/PATTERN                        several; a folder ends in a slash
 //	ipfs:CID/PATH                              a file, or the files of a folder, of IPFS, from any gateway
 //	ipfs:CID?filename=NAME                     a file, and the name by whose end it is read
+//	tally:CID.SIZE?filename=NAME&peer=ADDRESS  a file that a peer shares (package sharing)
 //
 // IPFS_GATEWAY names a gateway, which need not be trusted.
 // HF_ENDPOINT and HF_TOKEN say where the hub is and who asks; AWS_ENDPOINT_URL, AWS_REGION, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY
@@ -42,6 +43,7 @@ import (
 	"github.com/tally-network/tally/internal/fetch"
 	"github.com/tally-network/tally/internal/filelock"
 	"github.com/tally-network/tally/internal/replace"
+	"github.com/tally-network/tally/node/consume/sharing"
 )
 
 // Cache is where data of other machines are kept.
@@ -67,6 +69,7 @@ var schemes = []scheme{
 	{hubScheme, true, (*Cache).fromHub},
 	{s3Scheme, true, (*Cache).fromS3},
 	{ipfsScheme, false, (*Cache).fromIPFS},
+	{sharing.Scheme, false, (*Cache).fromPeers},
 }
 
 // schemeOf returns the way in which a source is named, nil if it lies here.
@@ -186,7 +189,7 @@ func (c *Cache) fetch(ctx context.Context, source string) (f Fetched, err error)
 func (c *Cache) isTrusted(source string) bool {
 	return slices.ContainsFunc(c.Trusted, func(t string) bool {
 		rest, ok := strings.CutPrefix(source, t)
-		return ok && (rest == "" || strings.ContainsRune("/:@", rune(rest[0])) || strings.HasSuffix(t, "/"))
+		return ok && (rest == "" || strings.ContainsRune("/:@?", rune(rest[0])) || strings.HasSuffix(t, "/"))
 	})
 }
 
