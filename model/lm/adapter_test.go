@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/quant"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine"
@@ -144,30 +145,69 @@ func TestRowsOfAdaptersEqualThoseAlone(t *testing.T) {
 	}
 }
 
-// Stages read any number of adapters of any forms, a few at a time, and keep plans of the last forms.
+// counting counts the programs that are prepared.
+type counting struct {
+	*cpu.Executor
+	prepared int
+}
+
+func (c *counting) Prepare(p *graph.Program) (engine.Runner, error) {
+	c.prepared++
+	return c.Executor.Prepare(p)
+}
+
+// Stages read any number of adapters of any forms, and keep plans of those that were read last: nothing is planned anew for one of them.
 func TestManyForms(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 9))
 	base, err := Open("testdata/llama")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := base.Stages(cpu.New(1))
-	for rank := range 2*maxAdapterForms + 1 {
-		m := drawnAdapter(r, base, rank+1, tensor.Float32, "v_proj")
-		got, err := s.Step(t.Context(), []Part{{Sequence: &Sequence{}, Tokens: []int32{5, 6}, Logits: 1, Model: m}})
+	e := &counting{Executor: cpu.New(1)}
+	s := base.Stages(e)
+	forms := make([]*Model, maxAdapterSizes+3)
+	read := func(i int) (planned int) {
+		t.Helper()
+		before := e.prepared
+		got, err := s.Step(t.Context(), []Part{{Sequence: &Sequence{}, Tokens: []int32{5, 6}, Logits: 1, Model: forms[i]}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		want, err := m.NewSession(cpu.New(1)).Append(t.Context(), 5, 6)
-		if err != nil {
-			t.Fatal(err)
+		if i%16 == 0 {
+			want, err := forms[i].NewSession(cpu.New(1)).Append(t.Context(), 5, 6)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(tensor.Of[float32](got[0]), want) {
+				t.Fatalf("rank %d: other logits", i+1)
+			}
 		}
-		if !slices.Equal(tensor.Of[float32](got[0]), want) {
-			t.Fatalf("rank %d: other logits", rank+1)
+		return e.prepared - before
+	}
+	for i := range forms {
+		forms[i] = drawnAdapter(r, base, i+1, tensor.Float32, "v_proj")
+		if i < maxAdapterSizes && read(i) == 0 {
+			t.Fatalf("rank %d was planned before", i+1)
 		}
-		if len(s.first.plans) > maxAdapterForms+1 {
-			t.Fatalf("%d plans are kept", len(s.first.plans))
+	}
+	for range 2 {
+		for i := range maxAdapterSizes {
+			if n := read(i); n > 0 {
+				t.Fatalf("%d programs are planned anew for rank %d, one of %d", n, i+1, maxAdapterSizes)
+			}
 		}
+	}
+	read(0) // which was read longest ago
+	for i := range 3 {
+		if read(maxAdapterSizes+i) == 0 {
+			t.Errorf("rank %d was planned before", maxAdapterSizes+i+1)
+		}
+	}
+	if read(0) > 0 || read(1) == 0 || read(2) == 0 || read(3) == 0 {
+		t.Error("the forms are not those that were read last")
+	}
+	if n, of := len(s.first.plans), len(s.last.bySize); n > maxAdapterSizes || of > maxAdapterSizes {
+		t.Errorf("%d plans are kept, of %d sizes", n, of)
 	}
 }
 

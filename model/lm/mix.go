@@ -2,7 +2,6 @@ package lm
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/tally-network/tally/core/tensor"
@@ -12,8 +11,9 @@ import (
 // 2048 takes, a sixteenth at width 512. There a step of eight tokens takes 9 ms of the base, as much of one adapter, and 22 ms of eight (BenchmarkAdapters).
 const maxAdapters = 8
 
-// maxAdapterForms is how many forms of adapters stages keep plans of; one more drops those of all.
-const maxAdapterForms = 8
+// maxAdapterSizes is how many sizes of stages with adapters are kept prepared: forms of adapters, by numbers of tokens and of slots. One more drops the one
+// that was used longest ago. Of SmolLM2-135M a size of few tokens takes 35 MB, one of 128 takes 120 MB, and to prepare one takes 0.3 to 1.4 s.
+const maxAdapterSizes = 64
 
 // Mix is whose tokens one step reads: of models that share a base, whose adapters have one form. Its zero value takes the first model that comes.
 type Mix struct {
@@ -45,16 +45,12 @@ type stageAdapters struct {
 	slots int          // 0: one, which all tokens have
 }
 
-// needs returns the room that a mix needs. Forms are those that stages know, by their keys.
-func (x *Mix) needs(forms map[string]*adapterForm) (a stageAdapters) {
+// needs returns the room that a mix needs. Its adapters' form is the one that stages know.
+func (x *Mix) needs(form *adapterForm) (a stageAdapters) {
 	if len(x.adapters) == 0 {
 		return a
 	}
-	form := x.adapters[0].adapter.form
-	if forms[form.key] == nil {
-		forms[form.key] = form
-	}
-	if a.form = forms[form.key]; len(x.adapters) > 1 || x.plain {
+	if a.form = form; len(x.adapters) > 1 || x.plain {
 		for a.slots = 1; a.slots < len(x.adapters); a.slots *= 2 {
 		}
 	}
@@ -87,16 +83,43 @@ func (w *writer) has(n int) string {
 	return w.opened[mask]
 }
 
-// bindAdapters says which adapters a step has, and which tokens are theirs.
-func (s *Stages) bindAdapters(b *bound, mix *Mix) {
-	if known := len(mix.adapters) == 0 || s.forms[mix.adapters[0].adapter.form.key] != nil; !known && len(s.forms) >= maxAdapterForms {
-		s.forms = map[string]*adapterForm{}
-		for _, c := range s.planCaches() {
-			maps.DeleteFunc(c.plans, func(k planKind, _ *prepared) bool { return k.adapters.form != nil })
-			maps.DeleteFunc(c.bySize, func(k stageSize, _ *prepared) bool { return k.adapters.form != nil })
+// formOf returns the form of a mix's adapters as stages have plans for it; nil: it has none.
+func (s *Stages) formOf(mix *Mix) *adapterForm {
+	if len(mix.adapters) == 0 {
+		return nil
+	}
+	form := mix.adapters[0].adapter.form
+	for _, size := range s.sizes {
+		if size.adapters.form.key == form.key {
+			return size.adapters.form
 		}
 	}
-	b.adapters = mix.needs(s.forms)
+	return form
+}
+
+// use says that a size is used, and makes room for it.
+func (s *Stages) use(size stageSize) {
+	if size.adapters.form == nil {
+		return
+	}
+	s.sizes = append(slices.DeleteFunc(s.sizes, func(x stageSize) bool { return x == size }), size)
+	if len(s.sizes) <= maxAdapterSizes {
+		return
+	}
+	oldest := s.sizes[0]
+	s.sizes = slices.Delete(s.sizes, 0, 1)
+	needed := slices.ContainsFunc(s.sizes, func(x stageSize) bool { return x.kind() == oldest.kind() })
+	for _, c := range s.planCaches() {
+		if delete(c.bySize, oldest); !needed {
+			delete(c.plans, oldest.kind())
+		}
+	}
+}
+
+// bindAdapters says which adapters a step has, and which tokens are theirs.
+func (s *Stages) bindAdapters(b *bound, mix *Mix) {
+	b.adapters = mix.needs(s.formOf(mix))
+	s.use(stageSize{rows: b.room, adapters: b.adapters})
 	b.adapted = mix.adapters
 	for len(b.adapted) < b.adapters.slots {
 		b.adapted = append(b.adapted, b.adapted[0]) // no token is of this slot

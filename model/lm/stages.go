@@ -19,9 +19,9 @@ import (
 //
 // Stages are one goroutine's.
 type Stages struct {
-	model     *Model // the base
-	own       *Model // whose tokens are read, where a part says nothing else
-	forms     map[string]*adapterForm
+	model     *Model      // the base
+	own       *Model      // whose tokens are read, where a part says nothing else
+	sizes     []stageSize // with adapters, that are prepared; the last used last
 	exec      engine.Executor
 	first     planCache    // tokens → x, and queries, keys and values of layer 0
 	between   []planCache  // x and what layer i saw → x, and those of layer i+1
@@ -49,6 +49,8 @@ type planKind struct {
 	adapters stageAdapters
 }
 
+func (s stageSize) kind() planKind { return planKind{s.rows == 1, s.adapters} }
+
 func newPlanCache(g func(stageSize) *graph.Graph) planCache {
 	return planCache{g, map[stageSize]*prepared{}, map[planKind]*prepared{}}
 }
@@ -66,7 +68,7 @@ func (c *planCache) at(e engine.Executor, size stageSize) (f *prepared, err erro
 	if f := c.bySize[size]; f != nil {
 		return f, nil
 	}
-	kind := planKind{size.rows == 1, size.adapters}
+	kind := size.kind()
 	if c.plans[kind] == nil {
 		planned := size
 		if !kind.one {
@@ -87,7 +89,7 @@ func (c *planCache) at(e engine.Executor, size stageSize) (f *prepared, err erro
 
 // Stages prepares the model for an executor.
 func (m *Model) Stages(e engine.Executor) *Stages {
-	s := &Stages{model: m.base(), own: m, forms: map[string]*adapterForm{}, exec: e}
+	s := &Stages{model: m.base(), own: m, exec: e}
 	m = s.model
 	s.first = newPlanCache(func(size stageSize) *graph.Graph {
 		w := m.stage(size)
