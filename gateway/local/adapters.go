@@ -2,51 +2,221 @@ package local
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 	"sync"
+	"time"
 
+	"github.com/tally-network/tally/gateway/api"
 	"github.com/tally-network/tally/model/files"
 	"github.com/tally-network/tally/model/library"
 )
 
 // Adapter is a model that differs from another by a LoRA adapter: a folder as PEFT writes it. It is opened and closed as others are, while its base stays.
+// One that has changed is opened anew for who asks next; who is replied to keeps what there was.
 type Adapter struct {
 	Name string
 	Base string // what the model is called that it adapts, of those that were named by their paths
 	Dir  string
 }
 
+// AdapterFolder is a folder of adapters, each in a folder that is called as the adapter. It is looked into whenever somebody asks for models.
+type AdapterFolder struct {
+	Base string // as in Adapter
+	Dir  string
+}
+
+// maxFound is how many adapters of a folder are served: each look reads the times of their files.
+const maxFound = 1024
+
 // addAdapters adds the adapted models to those that were named.
 func (m *Models) addAdapters() error {
 	for i := range m.options.Adapters {
 		a := &m.options.Adapters[i]
-		at := slices.IndexFunc(m.files, func(f file) bool { return f.listing.Name == a.Base && f.adapter == nil })
-		if at < 0 {
-			return fmt.Errorf("adapter %s: there is no model %s", a.Name, a.Base)
-		}
 		if slices.ContainsFunc(m.files, func(f file) bool { return f.listing.Name == a.Name }) {
 			return fmt.Errorf("two models are called %s: give the adapter another name", a.Name)
 		}
-		d, err := files.DescribeAdapter(a.Dir)
+		f, err := m.adapted(a)
 		if err != nil {
 			return fmt.Errorf("adapter %s: %w", a.Name, err)
 		}
-		base := m.files[at]
-		if !base.listing.Replies {
-			return fmt.Errorf("adapter %s: %s gives vectors, and has no adapters", a.Name, a.Base)
-		}
-		f := file{listing: base.listing, path: base.path, adapter: a, digest: sync.OnceValues(func() (string, error) {
-			of, err := base.digest()
-			if err != nil {
-				return "", err
-			}
-			return safely(func() (string, error) { return library.DigestOfAdapted(context.Background(), of, a.Dir) })
-		})}
-		f.listing.Name, f.listing.Size = a.Name, base.listing.Size+d.Bytes
 		m.files = append(m.files, f)
 	}
+	for _, folder := range m.options.AdapterFolders {
+		if _, err := m.baseOf(folder.Base); err != nil {
+			return fmt.Errorf("adapters in %s: %w", folder.Dir, err)
+		}
+		if _, err := os.ReadDir(folder.Dir); err != nil {
+			return fmt.Errorf("adapters: %w", err)
+		}
+	}
 	return nil
+}
+
+// baseOf returns the model that was named, and is to be adapted.
+func (m *Models) baseOf(name string) (file, error) {
+	at := slices.IndexFunc(m.files, func(f file) bool { return f.listing.Name == name && f.adapter == nil })
+	switch {
+	case at < 0:
+		return file{}, fmt.Errorf("there is no model %s", name)
+	case !m.files[at].listing.Replies:
+		return file{}, fmt.Errorf("%s gives vectors, and has no adapters", name)
+	}
+	return m.files[at], nil
+}
+
+// adapted returns an adapted model.
+func (m *Models) adapted(a *Adapter) (file, error) {
+	base, err := m.baseOf(a.Base)
+	if err != nil {
+		return file{}, err
+	}
+	d, err := files.DescribeAdapter(a.Dir)
+	if err != nil {
+		return file{}, err
+	}
+	f := file{listing: base.listing, path: base.path, adapter: a, digest: digestOfAdapter(a.Dir, base.digest)}
+	f.listing.Name, f.listing.Size = a.Name, base.listing.Size+d.Bytes
+	return f, nil
+}
+
+// stamp tells files that have changed, as far as sizes and times do.
+type stamp struct {
+	text   string
+	newest time.Time
+}
+
+// stampOf returns the stamp of an adapter's files.
+func stampOf(dir string) (s stamp, err error) {
+	for _, name := range []string{"adapter_config.json", "adapter_model.safetensors"} {
+		info, err := os.Stat(filepath.Join(dir, name))
+		if err != nil {
+			return s, err
+		}
+		s.text += fmt.Sprintf("%d bytes of %d; ", info.Size(), info.ModTime().UnixNano())
+		if info.ModTime().After(s.newest) {
+			s.newest = info.ModTime()
+		}
+	}
+	return s, nil
+}
+
+// digestOfAdapter returns what hashes an adapter's files, again whenever they have changed.
+func digestOfAdapter(dir string, base func() (string, error)) func() (string, error) {
+	var mu sync.Mutex
+	var of stamp
+	var sum string
+	return func() (string, error) {
+		id, err := base()
+		if err != nil {
+			return "", err
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		now, err := stampOf(dir)
+		if err != nil || sum != "" && now == of {
+			return sum, err
+		}
+		got, err := safely(func() (string, error) { return library.DigestOfAdapted(context.Background(), id, dir) })
+		if err == nil {
+			of, sum = now, got
+		}
+		return got, err
+	}
+}
+
+// found are the adapters in folders, as they were when they were looked at last.
+type found struct {
+	mu    sync.Mutex
+	known map[string]*foundAdapter // by their folders
+}
+
+// foundAdapter is an adapter in a folder, or why it is none.
+type foundAdapter struct {
+	Adapter
+	of   stamp
+	file file
+	err  error
+}
+
+// all are the models that were named, and the adapters that are in folders now.
+func (m *Models) all() []file {
+	all := slices.Clone(m.files)
+	m.look(func(x *foundAdapter) {
+		if x.err == nil && !slices.ContainsFunc(all, func(f file) bool { return f.listing.Name == x.Name }) {
+			all = append(all, x.file)
+		}
+	})
+	return all
+}
+
+// look looks into all folders.
+func (m *Models) look(each func(x *foundAdapter)) {
+	m.found.mu.Lock()
+	defer m.found.mu.Unlock()
+	for _, folder := range m.options.AdapterFolders {
+		entries, _ := os.ReadDir(folder.Dir) // a folder that is away for a while hides nothing else
+		n := 0
+		for _, e := range entries {
+			dir := filepath.Join(folder.Dir, e.Name())
+			now, err := stampOf(dir)
+			if errors.Is(err, fs.ErrNotExist) { // no adapter, or none yet
+				continue
+			}
+			if n++; n > maxFound {
+				break
+			}
+			x := m.found.known[dir]
+			if x == nil {
+				x = &foundAdapter{Adapter: Adapter{e.Name(), folder.Base, dir}}
+				m.found.known[dir] = x
+			}
+			if err != nil {
+				x.err = err
+			} else if x.of != now {
+				x.of = now
+				x.file, x.err = m.adapted(&x.Adapter)
+			}
+			each(x)
+		}
+	}
+}
+
+// broken says why an adapter in a folder cannot be served; nil: there is none of the name, or it can.
+func (m *Models) broken(name string) (err error) {
+	m.look(func(x *foundAdapter) {
+		if x.Name == name && x.err != nil {
+			err = api.Invalid("model", "adapter %s: %v", name, x.err)
+		}
+	})
+	return err
+}
+
+// settles is how long files have to stay as they are before an adapter is opened anew: who writes them is not done before.
+const settles = 2 * time.Second
+
+// stale reports whether an adapter has changed since it was opened.
+func (m *Models) stale(x *opened) bool {
+	if x.model == nil || x.at.adapter == nil {
+		return false
+	}
+	now, err := stampOf(x.at.adapter.Dir)
+	return err == nil && now != x.of && time.Since(now.newest) > settles
+}
+
+// replace takes an adapted model out of what is open. Those that it replies to hold the base in its place.
+func (m *Models) replace(x *opened) {
+	delete(m.open, x.at)
+	if x.timer != nil {
+		x.timer.Stop()
+	}
+	x.replaced = true
+	x.base.users += x.users
+	m.left(x.base)
 }
 
 // filesOf reads the files of a model; of an adapted one, those that its base does not have.
@@ -63,6 +233,9 @@ func (m *Models) filesOf(x *opened) (*Files, error) {
 	m.mu.Unlock()
 	if <-base.ready; base.err != nil {
 		return nil, base.err
+	}
+	if x.of, err = stampOf(x.at.adapter.Dir); err != nil {
+		return nil, err
 	}
 	return safely(func() (*Files, error) {
 		l, err := base.files.Language.Adapted(x.at.adapter.Dir)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"iter"
 	"net/http"
-	"os"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -15,7 +14,6 @@ import (
 	"time"
 
 	"github.com/tally-network/tally/engine"
-	"github.com/tally-network/tally/format/chat"
 	"github.com/tally-network/tally/gateway/api"
 	"github.com/tally-network/tally/gateway/reply"
 	"github.com/tally-network/tally/model/encoder"
@@ -35,8 +33,9 @@ type Options struct {
 
 	Draft string // path of a language model that drafts for all that have its tokens; "": none does
 
-	Adapters    []Adapter // models that differ from others by an adapter
-	MaxAdapters int       // of these, how many are open at once; 0: 64
+	Adapters       []Adapter // models that differ from others by an adapter
+	AdapterFolders []AdapterFolder
+	MaxAdapters    int // of these, how many are open at once; 0: 64
 }
 
 // Finder has further models, by name.
@@ -55,6 +54,7 @@ type Models struct {
 	files   []file // those that were named
 	read    func(path string) (*Files, error)
 	draft   func() (*files.Files, error)
+	found   found
 
 	mu           sync.Mutex
 	open         map[place]*opened
@@ -87,6 +87,9 @@ type opened struct {
 	memory int64
 	err    error
 
+	of       stamp // of an adapter's files, as they were read
+	replaced bool  // files of an adapter have changed: who asks next gets another
+
 	users int // who waits for it, and replies
 	keep  time.Duration
 	until time.Time // while nobody uses it
@@ -96,7 +99,7 @@ type opened struct {
 // New returns the models at paths, which are called as their files are, and those of options.
 func New(o Options, paths ...string) (*Models, error) {
 	o.Keep, o.MaxOpen, o.MaxAdapters = cmp.Or(o.Keep, 5*time.Minute), cmp.Or(o.MaxOpen, 3), cmp.Or(o.MaxAdapters, 64)
-	m := &Models{options: o, read: Open, draft: opensDraft(o.Draft), open: map[place]*opened{}}
+	m := &Models{options: o, read: Open, draft: opensDraft(o.Draft), open: map[place]*opened{}, found: found{known: map[string]*foundAdapter{}}}
 	for _, path := range paths {
 		l, err := listing(path)
 		if err != nil {
@@ -122,72 +125,25 @@ func digestOf(path string) func() (string, error) {
 	})
 }
 
-// listing describes the model at a path, of which no weights are read.
-func listing(path string) (reply.Listing, error) {
-	d, err := Describe(path)
-	if err != nil {
-		return reply.Listing{}, err
-	}
-	info, err := os.Stat(path)
-	if err != nil {
-		return reply.Listing{}, err
-	}
-	l := Listing(files.NameOf(path), d, info.ModTime())
-	if d.Encoder != nil {
-		return l, nil
-	}
-	t, err := files.Template(path)
-	tellTemplate(&l, t)
-	return l, err
-}
-
-// tellTemplate says what a template makes possible.
-func tellTemplate(l *reply.Listing, t *chat.Template) {
-	if t != nil {
-		l.Details.Template = t.Source()
-		l.Tools = strings.Contains(l.Details.Template, "tools")
-	}
-}
-
-// Listing says what people see of a model.
-func Listing(name string, of Description, modified time.Time) reply.Listing {
-	if e := of.Encoder; e != nil {
-		return reply.Listing{
-			Name: name, Size: e.Bytes, Modified: modified, Context: e.Context, Embeds: true,
-			Details: reply.Details{Format: "safetensors", Family: e.Family, Parameters: Parameters(e.Parameters)},
-		}
-	}
-	d := of.Language
-	l := reply.Listing{
-		Name: name, Size: d.Bytes, Modified: modified, Context: d.Context, Replies: true,
-		Details: reply.Details{Format: "safetensors", Family: d.Family, Parameters: Parameters(d.Parameters), License: d.License},
-	}
-	if len(d.Stored) > 0 {
-		l.Details.Format, l.Details.Quantization = "gguf", d.Stored[0].Type
-	}
-	return l
-}
-
-// Parameters is a number of weights as people say it.
-func Parameters(n int) string {
-	switch {
-	case n >= 1e9:
-		return fmt.Sprintf("%.3gB", float64(n)/1e9)
-	case n >= 1e6:
-		return fmt.Sprintf("%.3gM", float64(n)/1e6)
-	}
-	return fmt.Sprintf("%.3gK", float64(n)/1e3)
-}
-
 // List implements reply.Models.
 func (m *Models) List(context.Context) ([]reply.Listing, error) {
 	var out []reply.Listing
-	for _, f := range m.files {
+	for _, f := range m.all() {
 		l, err := f.listing, error(nil)
-		if l.Digest, err = f.digest(); err != nil {
+		m.mu.Lock()
+		if x := m.open[place{f.path, f.adapter}]; x != nil && x.model != nil {
+			l.Digest = x.model.Digest // of what replies, whatever the files are now
+		}
+		m.mu.Unlock()
+		if l.Digest == "" {
+			l.Digest, err = f.digest()
+		}
+		switch {
+		case err == nil:
+			out = append(out, l)
+		case f.adapter == nil: // an adapter that is away hides nothing else
 			return nil, err
 		}
-		out = append(out, l)
 	}
 	if m.options.Find != nil {
 		more, err := m.options.Find.List()
@@ -205,16 +161,30 @@ func (m *Models) List(context.Context) ([]reply.Listing, error) {
 
 // place returns where a model lies.
 func (m *Models) place(name string) (place, error) {
-	for _, f := range m.files {
-		if f.listing.Name == strings.TrimSuffix(name, ":latest") {
+	own := strings.TrimSuffix(name, ":latest")
+	for _, f := range m.all() {
+		if f.listing.Name == own {
 			return place{f.path, f.adapter}, nil
 		}
+	}
+	if err := m.broken(own); err != nil {
+		return place{}, err
 	}
 	if m.options.Find == nil {
 		return place{}, reply.Unknown(name)
 	}
 	path, err := m.options.Find.Path(name)
 	return place{path: path}, err
+}
+
+// nameOf is what a model is called that was named, or is in a folder of adapters; "" of others.
+func (m *Models) nameOf(at place) string {
+	for _, f := range m.all() {
+		if at == (place{f.path, f.adapter}) {
+			return f.listing.Name
+		}
+	}
+	return ""
 }
 
 // Open implements reply.Models.
@@ -251,9 +221,11 @@ func (m *Models) use(at place) (*opened, error) {
 	if m.closed {
 		return nil, replies.ErrClosed
 	}
-	if x := m.open[at]; x != nil {
+	if x := m.open[at]; x != nil && !m.stale(x) {
 		x.users++
 		return x, nil
+	} else if x != nil {
+		m.replace(x)
 	}
 	if err := m.makeRoom(at.adapter != nil); err != nil {
 		return nil, err
@@ -276,7 +248,11 @@ func (m *Models) leave(x *opened) {
 
 // left is leave under the lock.
 func (m *Models) left(x *opened) {
-	if x.users--; x.users > 0 || m.open[x.at] != x {
+	x.users--
+	if x.replaced {
+		m.left(x.base)
+	}
+	if x.users > 0 || m.open[x.at] != x {
 		return
 	}
 	if x.timer != nil {
@@ -322,9 +298,14 @@ func (m *Models) load(x *opened) {
 		return
 	}
 	l := Listing(files.NameOf(x.at.path), f.Description, time.Time{})
+	name := m.nameOf(x.at)
 	for _, k := range known {
-		if at, err := m.place(k.Name); err == nil && at == x.at {
+		if k.Name == name {
 			l = k
+		} else if name == "" && m.options.Find != nil {
+			if path, err := m.options.Find.Path(k.Name); err == nil && path == x.at.path {
+				l = k
+			}
 		}
 	}
 	if f.Language != nil {
@@ -415,7 +396,11 @@ func (r replier) Reply(ctx context.Context, q *lm.Request) iter.Seq2[lm.Token, e
 func (m *Models) begin(x *opened) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.open[x.at] != x {
+	switch {
+	case m.open[x.at] == x:
+	case x.replaced && m.open[x.base.at] == x.base:
+		x.base.users++
+	default:
 		return false
 	}
 	x.users++
