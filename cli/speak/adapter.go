@@ -12,6 +12,11 @@ import (
 // adapterFlags are the values of --adapter: NAME=FOLDER each.
 type adapterFlags []string
 
+// adaptersFlag is --adapters: a folder of folders, which is looked into again.
+func adaptersFlag(cmd *cobra.Command, folder *string) {
+	cmd.Flags().StringVar(folder, "adapters", "", "folder of LoRA adapters of the model, each a folder called as it is; those that come later are served, too")
+}
+
 // namedAdapter is a folder with an adapter, and what the model is called that has it.
 type namedAdapter struct{ name, folder string }
 

@@ -39,6 +39,7 @@ type serving struct {
 	together int
 	memoryMB int
 	adapters adapterFlags
+	folder   string // of adapters
 	drafts   speculating
 	buying   buying
 }
@@ -55,7 +56,8 @@ opened when it is first asked for, and closed when nobody has asked for five min
 Requests at the same time are computed in one batch. The same request with the same
 seed has the same reply, bit for bit, on every machine; a "tally" field of each reply tells the seed.
 With --adapter the one MODEL is also served with LoRA adapters, each under its name. They are opened
-when they are asked for, beside the model, and reply in its batches.
+when they are asked for, beside the model, and reply in its batches. --adapters names a folder of
+them, and what is put there later is served as well.
 
 Tokens are drafted by what the text has said before, and where that is right several come at
 once (--speculate). With --draft-model a smaller model of the same family drafts as well. No
@@ -69,6 +71,7 @@ With --network the models are those that providers of the network list. They are
 --home, by the token; the tally field of each reply tells its cost. Replies are checked by other
 providers, for a price that comes on top, or by this machine where the model is pulled. A
 bare name is served if the model was pulled, for then its root is known; others are NAME@ROOT.
+A MODEL that was pulled, and --adapter, make known what providers serve with that adapter.
 A new home joins by --endpoints of a devnet, or by --rpc and --grpc of any node.`,
 		Example: `  tally gateway
   tally gateway smollm2.gguf SmolLM2-135M-Instruct --listen 127.0.0.1:11434
@@ -89,6 +92,7 @@ A new home joins by --endpoints of a devnet, or by --rpc and --grpc of any node.
 	f.Var(numbers.Within(&s.together, 1, 256), "parallel", "replies of a model that are computed at once")
 	f.Var(numbers.Within(&s.memoryMB, 1, 1<<24), "cache-mb", "memory for keys and values of a model's replies")
 	s.adapters.add(cmd)
+	adaptersFlag(cmd, &s.folder)
 	s.drafts.flags(cmd)
 	threads(cmd, &s.threads)
 	return cmd
@@ -101,8 +105,11 @@ func (s *serving) models(ctx context.Context, paths []string) (m reply.Models, c
 		return nil, nil, err
 	}
 	if s.buying.on {
-		if len(paths)+len(adapters) > 0 {
-			return nil, nil, errors.New("with --network providers have the models: name none here")
+		switch {
+		case s.folder != "" || len(adapters) > 0 && len(paths) != 1 || len(adapters) == 0 && len(paths) > 0:
+			return nil, nil, errors.New("with --network providers have the models: name none here, but for one MODEL that was pulled with each --adapter of it")
+		case len(adapters) > 0:
+			s.buying.base, s.buying.adapters = paths[0], adapters
 		}
 		n, err := s.buying.connect(ctx)
 		if err != nil {
@@ -118,8 +125,11 @@ func (s *serving) models(ctx context.Context, paths []string) (m reply.Models, c
 	if o.Replies.Speculate, o.Draft, err = s.drafts.parse(); err != nil {
 		return nil, nil, err
 	}
-	if len(adapters) > 0 && len(paths) != 1 {
-		return nil, nil, fmt.Errorf("--adapter with %d models: name the one that the adapters are for", len(paths))
+	if (len(adapters) > 0 || s.folder != "") && len(paths) != 1 {
+		return nil, nil, fmt.Errorf("adapters with %d models: name the one that the adapters are for", len(paths))
+	}
+	if s.folder != "" {
+		o.AdapterFolders = []local.AdapterFolder{{Base: files.NameOf(paths[0]), Dir: s.folder}}
 	}
 	for _, a := range adapters {
 		o.Adapters = append(o.Adapters, local.Adapter{Name: a.name, Base: files.NameOf(paths[0]), Dir: a.folder})

@@ -36,6 +36,9 @@ type buying struct {
 	prices  session.Prices
 	escrow  uint64
 	threads *int
+
+	base     string // a model that was pulled, whose adapters are
+	adapters []namedAdapter
 }
 
 func (b *buying) flags(cmd *cobra.Command) {
@@ -87,13 +90,16 @@ func (b *buying) connect(ctx context.Context) (*connected, error) {
 	if err != nil {
 		fmt.Fprintf(b.Err, "these are left out: %v\n", err)
 	}
+	if err := known.adapt(b.base, b.adapters, *b.threads); err != nil {
+		return nil, err
+	}
 	h, env, err := b.open(ctx)
 	if err != nil {
 		return nil, err
 	}
 	p := hire.OfEnv(env)
 	p.Dir = filepath.Join(*b.Home, "sessions")
-	w := &weights{paths: known.paths, threads: *b.threads, open: map[canon.Hash]*opened{}}
+	w := &weights{at: known.at, threads: *b.threads, open: map[canon.Hash]*opened{}}
 	p.Options = hire.Options{CheckBps: bps, SelfFirst: self, Self: w, Forced: hire.DefaultForced, MaxPrices: b.prices, Escrow: b.escrow}
 	ctx, stop := context.WithCancel(ctx)
 	book := contest.New(ctx, env, hire.Disputed(p.Dir), w.contest)
@@ -117,17 +123,50 @@ func (b *buying) connect(ctx context.Context) (*connected, error) {
 	}}, nil
 }
 
-// roots are the roots of models that were pulled.
+// roots are the roots of models that were pulled, and of adapters of them.
 type roots struct {
 	names map[string]canon.Hash
-	paths map[canon.Hash]string
+	at    map[canon.Hash]adaptedPath
+}
+
+// adaptedPath is where a model lies, and the folder of its adapter; "": it has none.
+type adaptedPath struct{ path, adapter string }
+
+// adapt makes adapters of a base known.
+func (r *roots) adapt(base string, adapters []namedAdapter, threads int) error {
+	if len(adapters) == 0 {
+		return nil
+	}
+	at, err := find(base)
+	if err != nil {
+		return err
+	}
+	f, err := files.Open(at.path)
+	if err != nil {
+		return err
+	}
+	for _, a := range adapters {
+		adapted, err := f.Adapted(a.folder)
+		if err != nil {
+			return fmt.Errorf("adapter %s: %w", a.name, err)
+		}
+		m, err := adapted.Manifest(cmp.Or(threads, runtime.GOMAXPROCS(0)))
+		if err != nil {
+			return fmt.Errorf("adapter %s: %w", a.name, err)
+		}
+		if _, taken := r.names[a.name]; taken {
+			return fmt.Errorf("two models are called %s: give the adapter another name", a.name)
+		}
+		r.names[a.name], r.at[m.Root()] = m.Root(), adaptedPath{at.path, a.folder}
+	}
+	return nil
 }
 
 // rootsOf returns those of a library.
 func rootsOf(l *library.Library, threads int) (*roots, error) {
 	all, _ := l.List() // what is damaged hides nothing else
 	var broken []error
-	r := &roots{map[string]canon.Hash{}, map[canon.Hash]string{}}
+	r := &roots{map[string]canon.Hash{}, map[canon.Hash]adaptedPath{}}
 	for i := range all {
 		e := &all[i]
 		if e.Model == nil {
@@ -139,14 +178,14 @@ func rootsOf(l *library.Library, threads int) (*roots, error) {
 			continue
 		}
 		root := m.Root()
-		r.names[e.Name], r.paths[root] = root, e.Path
+		r.names[e.Name], r.at[root] = root, adaptedPath{path: e.Path}
 	}
 	return r, errors.Join(broken...)
 }
 
 // weights re-execute replies of models that are on this machine.
 type weights struct {
-	paths   map[canon.Hash]string
+	at      map[canon.Hash]adaptedPath
 	threads int
 
 	mu   sync.Mutex
@@ -160,7 +199,7 @@ type opened struct {
 }
 
 // Has implements hire.Checker.
-func (w *weights) Has(model canon.Hash) bool { return w.paths[model] != "" }
+func (w *weights) Has(model canon.Hash) bool { return w.at[model].path != "" }
 
 // Check implements hire.Checker.
 func (w *weights) Check(ctx context.Context, model canon.Hash, r *lm.Request, reply []int32) (check.Verdict, error) {
@@ -186,17 +225,20 @@ func (w *weights) checker(model canon.Hash) (*opened, error) {
 	if c := w.open[model]; c != nil {
 		return c, nil
 	}
-	path, ok := w.paths[model]
+	at, ok := w.at[model]
 	if !ok {
 		return nil, fmt.Errorf("model %s is not on this machine: tally pull brings it", model)
 	}
-	f, err := files.Open(path)
+	f, err := openAdapted(at.path, at.adapter)
 	if err != nil {
 		return nil, err
 	}
 	m, err := f.Manifest(cmp.Or(w.threads, runtime.GOMAXPROCS(0)))
 	if err != nil {
 		return nil, err
+	}
+	if m.Root() != model {
+		return nil, fmt.Errorf("%s has changed since it was known as model %s: start again", at.path, model)
 	}
 	e := executor(w.threads)
 	o := &opened{check.New(f.Weights, e), contest.NewModel(m.Disputed(), f.Weights, e, cmp.Or(w.threads, runtime.GOMAXPROCS(0)))}

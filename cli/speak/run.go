@@ -95,7 +95,8 @@ With --network a provider of the network replies, and is paid from --home, by th
 is as tally gateway --network names it. Cost, provider and receipt are told, and what the check
 has found: a reply that is wrong ends in an error.
 
-With --adapter the model is adapted by LoRA, as PEFT or an order has trained it. With
+With --adapter the model is adapted by LoRA, as PEFT or an order has trained it; with --network
+as well, where MODEL was pulled and a provider serves it with that adapter. With
 --draft-model a smaller one of its family drafts what comes next, which changes no token.
 
 The same model, prompt, options and seed give the same reply, to the last bit, on
@@ -132,13 +133,15 @@ every machine. Without --seed one is drawn; --json tells it.`,
 // open makes the model ready, until close.
 func (c *conversation) open(ctx context.Context) (close func() error, err error) {
 	if c.buying.on {
+		name := c.path
 		if c.adapter != "" {
-			return nil, errors.New("--adapter with --network: name the adapted model as its provider lists it")
+			name = files.NameOf(c.path) + "+" + files.NameOf(c.adapter)
+			c.buying.base, c.buying.adapters = c.path, []namedAdapter{{name, c.adapter}}
 		}
 		if c.sold, err = c.buying.connect(ctx); err != nil {
 			return nil, err
 		}
-		c.name, c.called, c.service = c.path, c.path, &reply.Service{Models: c.sold.models}
+		c.name, c.called, c.service = name, name, &reply.Service{Models: c.sold.models}
 		return c.sold.close, nil
 	}
 	path, err := locate(c.path)

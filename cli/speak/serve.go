@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -37,6 +38,11 @@ type Service struct {
 	drafts   speculating
 	models   []*serve.Model
 	open     []*replies.Server
+
+	folder string            // of adapters that come and go; "": none
+	taken  map[string]string // by their folders: the state of those that were taken up, or refused
+	base   *files.Files      // that they adapt
+	exec   engine.Executor
 }
 
 // Prices of a provider that names none, in utally for a million tokens.
@@ -48,7 +54,7 @@ const (
 
 // Serve returns the verb tally serve, whose RunE calls Open, Run and Close of the service.
 func (e *Env) Serve(threads func() int) (*cobra.Command, *Service) {
-	s := &Service{Env: e, threads: threads, prices: session.Prices{Prompt: promptPrice, Reply: replyPrice, Check: checkPrice}, credit: session.Credit{First: 10_000, GrowthBps: 5_000, Cap: 100_000}, least: 1000, together: 16, memoryMB: 4096}
+	s := &Service{Env: e, threads: threads, prices: session.Prices{Prompt: promptPrice, Reply: replyPrice, Check: checkPrice}, credit: session.Credit{First: 10_000, GrowthBps: 5_000, Cap: 100_000}, least: 1000, together: 16, memoryMB: 4096, taken: map[string]string{}}
 	cmd := &cobra.Command{
 		Use: "serve MODEL...", GroupID: "models",
 		Short: "Serve language models to strangers, and be paid by the token",
@@ -60,7 +66,8 @@ paid for each token, and for checks of what other providers have replied.
 
 With --adapter it also serves what the model is with LoRA adapters, which PEFT or an order has
 written: each is a model of its own under its name, and all reply in the same batches, with
-the model's weights in memory once.
+the model's weights in memory once. --adapters names a folder of them, which is looked into while
+it serves: what is put there is listed as well, and one that has changed takes its own place.
 
 Tokens are drafted by what the text has said before, or by the smaller --draft-model. That makes
 replies faster where it is right, and changes no bit of them.
@@ -84,6 +91,7 @@ you have changed.`,
 	f.Var(numbers.Within(&s.together, 1, 256), "parallel", "replies of a model that are computed at once")
 	f.Var(numbers.Within(&s.memoryMB, 1, 1<<24), "cache-mb", "memory for keys and values of a model's replies")
 	s.adapters.add(cmd)
+	adaptersFlag(cmd, &s.folder)
 	s.drafts.flags(cmd)
 	return cmd, s
 }
@@ -94,8 +102,8 @@ func (s *Service) Open(_ context.Context, names []string) error {
 	switch {
 	case err != nil:
 		return err
-	case len(adapters) > 0 && len(names) > 1:
-		return fmt.Errorf("--adapter with %d models: serve the model that the adapters are for by itself", len(names))
+	case (len(adapters) > 0 || s.folder != "") && len(names) > 1:
+		return fmt.Errorf("adapters with %d models: serve the model that the adapters are for by itself", len(names))
 	case len(adapters)+len(names) > session.MaxListings:
 		return fmt.Errorf("%d models and adapters: a provider lists %d at most", len(adapters)+len(names), session.MaxListings)
 	}
@@ -125,45 +133,105 @@ func (s *Service) Open(_ context.Context, names []string) error {
 		r := replies.Start(f.Weights, e, replies.Options{Sequences: s.together, Bytes: int64(s.memoryMB) << 20, Speculate: speculate})
 		s.open = append(s.open, r)
 		s.add(files.NameOf(name), f, m, r, e)
+		s.base, s.exec = f, e
 		for _, a := range adapters {
-			if err := s.adapt(f, a, r, e); err != nil {
+			m, err := s.adapt(a)
+			if err != nil {
 				return err
 			}
+			if err := s.keep(m); err != nil {
+				return err
+			}
+		}
+	}
+	return s.takeUp(s.keep)
+}
+
+// adapt returns the model with an adapter, which replies in the batches of its base.
+func (s *Service) adapt(a namedAdapter) (*serve.Model, error) {
+	f, err := s.base.Adapted(a.folder)
+	if err != nil {
+		return nil, fmt.Errorf("adapter %s: %w", a.name, err)
+	}
+	m, err := f.Manifest(cmp.Or(s.threads(), runtime.GOMAXPROCS(0)))
+	if err != nil {
+		return nil, err
+	}
+	r, err := s.open[len(s.open)-1].As(f.Weights)
+	if err != nil {
+		return nil, err
+	}
+	return s.model(a.name, f, m, r, s.exec), nil
+}
+
+// keep adds a model to those that are served from the start.
+func (s *Service) keep(m *serve.Model) error {
+	if slices.ContainsFunc(s.models, func(x *serve.Model) bool {
+		return x.Listing.Name == m.Listing.Name || x.Manifest.Root() == m.Manifest.Root()
+	}) {
+		return fmt.Errorf("adapter %s is named as another model, or is the same: name each once", m.Listing.Name)
+	}
+	s.models = append(s.models, m)
+	return nil
+}
+
+// takeUp adds the adapters in the folder that are new, or have changed. One that cannot be served is told once, and hides nothing else.
+func (s *Service) takeUp(add func(*serve.Model) error) error {
+	if s.folder == "" {
+		return nil
+	}
+	all, err := local.AdaptersIn(s.folder)
+	if err != nil {
+		return fmt.Errorf("--adapters: %w", err)
+	}
+	for _, a := range all {
+		if !a.Settled() || s.taken[a.Dir] == a.State() {
+			continue
+		}
+		s.taken[a.Dir] = a.State()
+		m, err := s.adapt(namedAdapter{a.Name, a.Dir})
+		if err == nil {
+			err = add(m)
+		}
+		if err != nil {
+			fmt.Fprintf(s.Err, "adapter %s is not served: %v\n", a.Name, err)
 		}
 	}
 	return nil
 }
 
-// adapt adds an adapted model, which replies in the batches of its base.
-func (s *Service) adapt(base *files.Files, a namedAdapter, server *replies.Server, e engine.Executor) error {
-	f, err := base.Adapted(a.folder)
-	if err != nil {
-		return fmt.Errorf("adapter %s: %w", a.name, err)
+// look is how often the folder of adapters is looked into.
+const look = 5 * time.Second
+
+// follow takes up adapters until ctx is done.
+func (s *Service) follow(ctx context.Context, add func(*serve.Model) error) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(look):
+			if err := s.takeUp(add); err != nil { // the folder may come back
+				fmt.Fprintln(s.Err, err)
+			}
+		}
 	}
-	m, err := f.Manifest(cmp.Or(s.threads(), runtime.GOMAXPROCS(0)))
-	if err != nil {
-		return err
-	}
-	r, err := server.As(f.Weights)
-	if err != nil {
-		return err
-	}
-	if slices.ContainsFunc(s.models, func(x *serve.Model) bool { return x.Listing.Name == a.name || x.Manifest.Root() == m.Root() }) {
-		return fmt.Errorf("adapter %s is named as another model, or is the same: name each once", a.name)
-	}
-	s.add(a.name, f, m, r, e)
-	return nil
 }
 
+// add serves a model from the start.
 func (s *Service) add(name string, f *files.Files, m *files.Manifest, r lm.Replier, e engine.Executor) {
-	s.models = append(s.models, &serve.Model{
+	s.models = append(s.models, s.model(name, f, m, r, e))
+}
+
+// model returns a model as it is served.
+func (s *Service) model(name string, f *files.Files, m *files.Manifest, r lm.Replier, e engine.Executor) *serve.Model {
+	fmt.Fprintf(s.Err, "%s is model %s\n", name, m.Root())
+	return &serve.Model{
 		Listing: session.Listing{
 			Name: name, Prices: s.prices, Credit: s.credit, Context: uint64(s.open[len(s.open)-1].Context()), Parallel: uint64(s.together), MinCheckBps: s.least,
 		},
 		Manifest: m, Texts: f.Texts, Weights: f.Weights, Replier: r, Checker: check.New(f.Weights, e),
 		Contest: contest.NewModel(m.Disputed(), f.Weights, e, s.threads()),
-	})
-	fmt.Fprintf(s.Err, "%s is model %s\n", name, m.Root())
+	}
 }
 
 // Close closes the models.
@@ -180,6 +248,18 @@ func (s *Service) Run(ctx context.Context, env *role.Env) error {
 	server, err := serve.New(p)
 	if err != nil {
 		return err
+	}
+	if s.folder != "" {
+		following, stop := context.WithCancel(ctx)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			s.follow(following, server.Add)
+		}()
+		defer func() {
+			stop()
+			<-done
+		}()
 	}
 	if err := server.Run(ctx, env); err != nil && !errors.Is(err, context.Canceled) {
 		return err

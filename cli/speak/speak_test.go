@@ -19,10 +19,12 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/gateway"
 	"github.com/tally-network/tally/internal/testkit/lmtest"
 	"github.com/tally-network/tally/model/lm"
+	"github.com/tally-network/tally/node/serve"
 )
 
 // tally runs a verb as the command line does.
@@ -110,8 +112,9 @@ func TestRunAdapted(t *testing.T) {
 	}
 	for says, args := range map[string][]string{
 		"take the adapter's own base": {"run", tiny, "why?", "--adapter", lmtest.Adapter(t, "gpt2")}, "adapter_config.json": {"run", tiny, "why?", "--adapter", tiny},
-		"name the adapted model as": {"run", tiny, "why?", "--network", "--adapter", adapter}, "want NAME=FOLDER": {"gateway", tiny, "--adapter", "=x"},
-		"--adapter with 2 models": {"gateway", tiny, tiny, "--adapter", adapter},
+		"adapter tiny+gpt2": {"run", tiny, "why?", "--network", "--adapter", lmtest.Adapter(t, "gpt2")}, "want NAME=FOLDER": {"gateway", tiny, "--adapter", "=x"},
+		"adapters with 2 models": {"gateway", tiny, tiny, "--adapter", adapter}, "providers have the models": {"gateway", "--network", "--adapter", adapter},
+		"adapters with 0 models": {"gateway", "--adapters", adapter}, "want ngram or off": {"run", tiny, "why?", "--speculate", "much"},
 	} {
 		if err := tally(t.Context(), "", io.Discard, args...); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%v, want %q", err, says)
@@ -155,10 +158,95 @@ func TestServeAdapters(t *testing.T) {
 	}
 	some := lmtest.Adapter(t, "llama-some")
 	for says, c := range map[string][]string{
-		"with 2 models": {tiny + " " + tiny, some}, "named as another model, or is the same": {tiny, "a=" + some, "b=" + some}, "named as another": {tiny, "tiny=" + some},
+		"adapters with 2 models": {tiny + " " + tiny, some}, "named as another model, or is the same": {tiny, "a=" + some, "b=" + some}, "named as another": {tiny, "tiny=" + some},
 		"take the adapter's own base": {tiny, lmtest.Adapter(t, "gpt2")}, "want NAME=FOLDER": {tiny, "a="},
 	} {
 		if _, err := open(strings.Fields(c[0]), c[1:]...); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%v, want %q", err, says)
+		}
+	}
+}
+
+// settle copies an adapter into a folder, as if it had been written a while ago.
+func settle(t *testing.T, dir, of string) {
+	t.Helper()
+	if err := os.CopyFS(dir, os.DirFS(lmtest.Adapter(t, of))); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"adapter_config.json", "adapter_model.safetensors"} {
+		if err := os.Chtimes(filepath.Join(dir, name), time.Time{}, time.Now().Add(-time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A provider serves the adapters of a folder, also those that come later, each once; one that is none is told once, and hides nothing else.
+func TestServeAdaptersOfAFolder(t *testing.T) {
+	tiny, dir := lmtest.Folder(t, "tiny", nil), t.TempDir()
+	settle(t, filepath.Join(dir, "legal"), "llama-some")
+	settle(t, filepath.Join(dir, "stranger"), "gpt2")
+	var told bytes.Buffer
+	_, s := (&Env{Err: &told}).Serve(func() int { return 1 })
+	s.folder = dir
+	t.Cleanup(s.Close)
+	if err := s.Open(t.Context(), []string{tiny}); err != nil {
+		t.Fatal(err)
+	}
+	var later []string
+	add := func(m *serve.Model) error {
+		later = append(later, m.Listing.Name)
+		return nil
+	}
+	settle(t, filepath.Join(dir, "poems"), "llama-other")
+	for range 2 {
+		if err := s.takeUp(add); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(s.models) != 2 || s.models[1].Listing.Name != "legal" || strings.Join(later, " ") != "poems" || strings.Count(told.String(), "stranger is not served") != 1 {
+		t.Errorf("%d models, and later %v; told %s", len(s.models), later, told.String())
+	}
+	_, s = (&Env{Err: io.Discard}).Serve(func() int { return 1 })
+	s.folder = filepath.Join(dir, "nowhere")
+	t.Cleanup(s.Close)
+	if err := s.Open(t.Context(), []string{tiny}); err == nil || !strings.Contains(err.Error(), "--adapters") {
+		t.Errorf("%v of a folder that is not there", err)
+	}
+}
+
+// Who checks for itself finds what providers serve with an adapter that is here, and re-executes its replies.
+func TestChecksOfAdaptersByThisMachine(t *testing.T) {
+	tiny, some := lmtest.Folder(t, "tiny", nil), lmtest.Adapter(t, "llama-some")
+	known := &roots{map[string]canon.Hash{}, map[canon.Hash]adaptedPath{}}
+	if err := known.adapt(tiny, []namedAdapter{{"legal", some}}, 1); err != nil {
+		t.Fatal(err)
+	}
+	_, s := (&Env{Err: io.Discard}).Serve(func() int { return 1 })
+	s.adapters = []string{"legal=" + some}
+	t.Cleanup(s.Close)
+	if err := s.Open(t.Context(), []string{tiny}); err != nil {
+		t.Fatal(err)
+	}
+	w := &weights{at: known.at, threads: 1, open: map[canon.Hash]*opened{}}
+	base, legal := s.models[0], s.models[1]
+	if root := legal.Manifest.Root(); known.names["legal"] != root || !w.Has(root) || w.Has(base.Manifest.Root()) || w.contest(root) == nil {
+		t.Fatalf("%v, and legal is %s", known, root)
+	}
+	q := &lm.Request{Prompt: []int32{3, 4}, MaxTokens: 12}
+	for m, right := range map[*serve.Model]bool{legal: true, base: false} {
+		var reply []int32
+		for tok, err := range m.Replier.Reply(t.Context(), q) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			reply = append(reply, tok.ID)
+		}
+		if v, err := w.Check(t.Context(), legal.Manifest.Root(), q, reply); err != nil || (v.Wrong < 0) != right {
+			t.Errorf("%+v, %v of a reply by %s", v, err, m.Listing.Name)
+		}
+	}
+	for says, a := range map[string]namedAdapter{"two models are called legal": {"legal", some}, "take the adapter's own base": {"x", lmtest.Adapter(t, "gpt2")}} {
+		if err := known.adapt(tiny, []namedAdapter{a}, 1); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%v, want %q", err, says)
 		}
 	}

@@ -129,6 +129,35 @@ func digestOfAdapter(dir string, base func() (string, error)) func() (string, er
 	}
 }
 
+// InFolder is an adapter in a folder of adapters.
+type InFolder struct {
+	Name, Dir string
+	of        stamp
+	err       error
+}
+
+// State is another one whenever the adapter's files have changed.
+func (a *InFolder) State() string { return a.of.text }
+
+// Settled reports whether nobody writes the adapter's files any more, as far as their times tell.
+func (a *InFolder) Settled() bool { return a.err == nil && time.Since(a.of.newest) > settles }
+
+// AdaptersIn returns the adapters in a folder, by name: each a folder that has the files of one.
+func AdaptersIn(dir string) (all []InFolder, err error) {
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		a := InFolder{Name: e.Name(), Dir: filepath.Join(dir, e.Name())}
+		if a.of, a.err = stampOf(a.Dir); errors.Is(a.err, fs.ErrNotExist) { // no adapter, or none yet
+			continue
+		}
+		if len(all) == maxFound {
+			break
+		}
+		all = append(all, a)
+	}
+	return all, err
+}
+
 // found are the adapters in folders, as they were when they were looked at last.
 type found struct {
 	mu    sync.Mutex
@@ -159,26 +188,17 @@ func (m *Models) look(each func(x *foundAdapter)) {
 	m.found.mu.Lock()
 	defer m.found.mu.Unlock()
 	for _, folder := range m.options.AdapterFolders {
-		entries, _ := os.ReadDir(folder.Dir) // a folder that is away for a while hides nothing else
-		n := 0
-		for _, e := range entries {
-			dir := filepath.Join(folder.Dir, e.Name())
-			now, err := stampOf(dir)
-			if errors.Is(err, fs.ErrNotExist) { // no adapter, or none yet
-				continue
-			}
-			if n++; n > maxFound {
-				break
-			}
-			x := m.found.known[dir]
+		in, _ := AdaptersIn(folder.Dir) // a folder that is away for a while hides nothing else
+		for _, a := range in {
+			x := m.found.known[a.Dir]
 			if x == nil {
-				x = &foundAdapter{Adapter: Adapter{e.Name(), folder.Base, dir}}
-				m.found.known[dir] = x
+				x = &foundAdapter{Adapter: Adapter{a.Name, folder.Base, a.Dir}}
+				m.found.known[a.Dir] = x
 			}
-			if err != nil {
-				x.err = err
-			} else if x.of != now {
-				x.of = now
+			if a.err != nil {
+				x.err = a.err
+			} else if x.of != a.of {
+				x.of = a.of
 				x.file, x.err = m.adapted(&x.Adapter)
 			}
 			each(x)

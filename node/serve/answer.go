@@ -50,7 +50,7 @@ func (s *Server) begin(ctx context.Context, from peer.ID, q *tabs.Question, out 
 	if err := pay(t, &q.Payment); err != nil {
 		return err
 	}
-	w := &work{s, s.models[t.Terms().Model], t, t.Terms(), q, from, out}
+	w := &work{s, s.model(t.Terms().Model), t, t.Terms(), q, from, out}
 	r := &q.Request
 	if err := r.Check(w.model.Weights); err != nil {
 		return err

@@ -86,7 +86,7 @@ func (f *found) gone(by peer.ID, id canon.Hash) {
 // accuse disputes a reply that was found wrong here for the consumer who brings its proof.
 func (s *Server) accuse(ctx context.Context, from peer.ID, p tabs.Proof) (a tabs.Taken, err error) {
 	switch {
-	case s.Disputes == nil || s.models[p.Receipt.Model] == nil || !s.found.has(from):
+	case s.Disputes == nil || s.model(p.Receipt.Model) == nil || !s.found.has(from):
 		return a, p2p.ErrRefused
 	case p.Terms.Chain != s.ChainID || p.Terms.Provider.Account == s.Account:
 		return a, errors.New("the proof is of another chain, or of a reply of this provider")

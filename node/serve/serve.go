@@ -71,12 +71,13 @@ type Server struct {
 	tabs   *tabs.Store
 	made   tabs.Made
 	found  found
-	models map[canon.Hash]*Model
 
 	mu     sync.Mutex
+	models map[canon.Hash]*Model    // Models, and those that are listed no more
+	added  int                      // how often a model was added
 	seen   map[canon.Hash]time.Time // when the chain was last asked for a session
 	signed map[peer.ID][]int64      // when consumers got terms, in protocol time
-	listed int64                    // when the models were listed last, in protocol time; 0: not since the start
+	listed int64                    // when the models were listed last, in protocol time; 0: not since the start, or the last was added
 	ctx    context.Context          // of what is computed: Run's
 	stats  Stats
 }
@@ -108,6 +109,43 @@ func New(p Parts) (*Server, error) {
 	return s, err
 }
 
+// maxServed bounds the models of a server, with those that are listed no more: what was sold is to be defended.
+const maxServed = 8 * session.MaxListings
+
+// Add serves one more model, and lists it with the next block. It replaces the listing of one that has the same name, whose sessions go on. Several goroutines
+// may call it.
+func (s *Server) Add(m *Model) error {
+	m.Listing.Model = m.Manifest.Root()
+	if err := m.Listing.Check(); err != nil {
+		return fmt.Errorf("%s: %w", m.Listing.Name, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	listed := slices.DeleteFunc(slices.Clone(s.Models), func(x *Model) bool { return x.Listing.Name == m.Listing.Name })
+	switch {
+	case m.Contest == nil:
+		return fmt.Errorf("%s: nothing could defend its replies: give it a contest.Model", m.Listing.Name)
+	case slices.ContainsFunc(s.Models, func(x *Model) bool { return x.Listing.Model == m.Listing.Model }):
+		return fmt.Errorf("%s is served already, as %s", m.Listing.Name, s.models[m.Listing.Model].Listing.Name)
+	case len(listed) >= session.MaxListings:
+		return fmt.Errorf("%s is one model too many: a provider lists %d at most", m.Listing.Name, session.MaxListings)
+	case s.models[m.Listing.Model] != nil: // it was listed before, perhaps by another name
+	case len(s.models) >= maxServed:
+		return fmt.Errorf("%s: %d models were served since the start, as many as may be: start again", m.Listing.Name, maxServed)
+	}
+	s.models[m.Listing.Model] = m
+	s.Models, s.listed = append(listed, m), 0
+	s.added++
+	return nil
+}
+
+// model returns a model that is served; nil: it is not.
+func (s *Server) model(root canon.Hash) *Model {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.models[root]
+}
+
 // OfEnv fills in what an env has.
 func OfEnv(env *role.Env) Parts {
 	return Parts{ChainID: env.Chain.ChainID, Account: env.Account.Address, Key: env.Keys.Peer, Host: env.Host, Chain: tabs.ChainOf(env), Log: env.Log}
@@ -122,14 +160,17 @@ func (s *Server) Stats() Stats {
 
 // Run serves until ctx is done, which is no error.
 func (s *Server) Run(ctx context.Context, env *role.Env) error {
-	for _, m := range s.Models {
+	s.mu.Lock()
+	models := s.Models
+	s.mu.Unlock()
+	for _, m := range models {
 		if m.Contest == nil {
 			return fmt.Errorf("%s: nothing could defend its replies: give it a contest.Model", m.Listing.Name)
 		}
 	}
 	if s.Disputes == nil {
 		b := contest.New(ctx, env, s.made, func(root canon.Hash) contest.Model {
-			if m := s.models[root]; m != nil {
+			if m := s.model(root); m != nil {
 				return m.Contest
 			}
 			return nil
@@ -165,7 +206,7 @@ func (s *Server) agree(_ context.Context, from peer.ID, t session.Terms) (a tabs
 	if err := t.Check(); err != nil {
 		return a, err
 	}
-	m, now := s.models[t.Model], s.Chain.Head().Time
+	m, now := s.model(t.Model), s.Chain.Head().Time
 	switch key := s.Key.Public().(ed25519.PublicKey); {
 	case m == nil:
 		return a, fmt.Errorf("model %s is not served here", t.Model)
@@ -250,7 +291,7 @@ func (s *Server) tab(ctx context.Context, id canon.Hash, from peer.ID) (*tabs.Ta
 		return nil, p2p.ErrRefused
 	case s.Chain.Head().Time >= terms.End:
 		return nil, fmt.Errorf("session %s has ended", id)
-	case s.models[terms.Model] == nil:
+	case s.model(terms.Model) == nil:
 		return nil, fmt.Errorf("model %s is not served any more", terms.Model)
 	}
 	return t, nil
@@ -332,7 +373,7 @@ func (s *Server) end(ctx context.Context, from peer.ID, q tabs.Ending) (a tabs.S
 
 // part hands over a part of a model's file.
 func (s *Server) part(_ context.Context, _ peer.ID, q tabs.PartOf) (a tabs.Bytes, err error) {
-	m := s.models[q.Model]
+	m := s.model(q.Model)
 	if m == nil {
 		return a, fmt.Errorf("model %s is not served here", q.Model)
 	}
@@ -363,11 +404,14 @@ func (s *Server) Block(ctx context.Context, b client.Block) error {
 
 // list lists the models on the chain, unless they stand there for long enough.
 func (s *Server) list(ctx context.Context, now int64) error {
-	if s.listed != 0 && now < s.listed+session.ListingLasts/2 {
+	s.mu.Lock()
+	models, added, listed := s.Models, s.added, s.listed
+	s.mu.Unlock()
+	if listed != 0 && now < listed+session.ListingLasts/2 {
 		return nil // the chain may not show it, for want of free stake
 	}
 	stand := 0
-	for _, m := range s.Models {
+	for _, m := range models {
 		all, err := s.Chain.Listings(ctx, m.Listing.Model, "")
 		if err != nil {
 			return err
@@ -378,19 +422,21 @@ func (s *Server) list(ctx context.Context, now int64) error {
 			stand++
 		}
 	}
-	if stand == len(s.Models) {
+	if stand < len(models) {
+		var all []session.Listing
+		for _, m := range models {
+			all = append(all, m.Listing)
+		}
+		if err := s.Chain.Send(ctx, wire.ListModels(s.Account, all)); err != nil {
+			return err
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.added == added {
 		s.listed = now
-		return nil
 	}
-	var all []session.Listing
-	for _, m := range s.Models {
-		all = append(all, m.Listing)
-	}
-	err := s.Chain.Send(ctx, wire.ListModels(s.Account, all))
-	if err == nil {
-		s.listed = now
-	}
-	return err
+	return nil
 }
 
 // forgotten is how long after its end, in ms, a session that the node does not know is over: a node may lag behind.
