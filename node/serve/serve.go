@@ -68,9 +68,9 @@ type Parts struct {
 // Server serves models.
 type Server struct {
 	Parts
-	tabs   *tabs.Store
-	made   tabs.Made
-	found  found
+	tabs  *tabs.Store
+	made  tabs.Made
+	found found
 
 	mu     sync.Mutex
 	models map[canon.Hash]*Model    // Models, and those that are listed no more
