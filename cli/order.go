@@ -308,7 +308,7 @@ func (b *buyer) watch(ctx context.Context, text string, to target) error {
 	if t.Delivery, err = b.deliver(ctx, p.Lease, to.out); err != nil {
 		return err
 	}
-	err = errors.Join(b.e.show(watched{t.Outcome, t.Delivery}, func(w io.Writer) { delivered(w, &t) }), useless(t.Delivery))
+	err = errors.Join(b.e.show(watched{t.Outcome, t.Delivery}, func(w io.Writer) { delivered(w, &t) }), diverged(t.Delivery))
 	if t.Delivery == nil {
 		err = errors.Join(err, errNoModel)
 	}

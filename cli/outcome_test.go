@@ -46,11 +46,11 @@ func TestOutcomeOfStoppedOrders(t *testing.T) {
 		t.Errorf("%s", &b)
 	}
 	d := &consume.Delivery{}
-	if d.Round = 2; useless(d) != nil || useless(nil) != nil {
+	if d.Round = 2; diverged(d) != nil || diverged(nil) != nil {
 		t.Error("a model of numbers is of no use")
 	}
-	if d.Broken = (&replay.Broken{Round: 2, What: "its loss"}); useless(d) == nil || !strings.Contains(useless(d).Error(), "after round 2 its loss is not a finite number") {
-		t.Error(useless(d))
+	if d.Diverged = (&replay.Divergence{Round: 2, What: "its loss"}); diverged(d) == nil || !strings.Contains(diverged(d).Error(), "after round 2 its loss is not a finite number") {
+		t.Error(diverged(d))
 	}
 }
 

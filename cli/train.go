@@ -256,13 +256,13 @@ func (b *buyer) train(ctx context.Context, s consume.Spec, f trainFlags) error {
 	if t.Delivery, err = b.deliver(ctx, last.Lease, f.out); err != nil {
 		return err
 	}
-	return errors.Join(b.e.show(t, func(w io.Writer) { delivered(w, &t) }), useless(t.Delivery))
+	return errors.Join(b.e.show(t, func(w io.Writer) { delivered(w, &t) }), diverged(t.Delivery))
 }
 
-// useless returns an error for a model that is of no use.
-func useless(d *consume.Delivery) error {
-	if d != nil && d.Useless() {
-		return fmt.Errorf("the model is of no use: %v", d.Broken)
+// diverged returns an error for a model that is of no use.
+func diverged(d *consume.Delivery) error {
+	if d != nil && d.ModelDiverged() {
+		return fmt.Errorf("the model is of no use: %v", d.Diverged)
 	}
 	return nil
 }

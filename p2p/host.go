@@ -199,8 +199,8 @@ func (h *Host) Addrs() []string {
 	return out
 }
 
-// Reachable returns where machines around find the host. Addresses of this machine alone come last.
-func (h *Host) Reachable() (peer.AddrInfo, error) {
+// AddrInfo returns who the host is and where machines around find it. Addresses of this machine alone come last.
+func (h *Host) AddrInfo() (peer.AddrInfo, error) {
 	all, err := h.host.Network().InterfaceListenAddresses()
 	if err != nil {
 		return peer.AddrInfo{}, err

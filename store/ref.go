@@ -66,22 +66,30 @@ func NewRef(sum [32]byte, size int64) (Ref, error) {
 
 // RefOf returns the Ref that Put would give the parts of a blob, one after the other.
 func RefOf(parts ...[]byte) Ref {
-	l, err := List(Joined(parts))
+	if len(parts) == 1 { // is not copied
+		b, sums := parts[0], []digest(nil)
+		for i := range blocks(int64(len(b))) {
+			at := i * BlockSize
+			sums = append(sums, sum(b[at:at+blockLen(int64(len(b)), i)]))
+		}
+		return blockList(int64(len(b)), sums).Ref
+	}
+	l, err := ListBlocks(Joined(parts))
 	if err != nil {
 		panic(err) // memory never fails
 	}
 	return l.Ref
 }
 
-// Listing is how a blob is cut.
-type Listing struct {
+// BlockList is how a blob is cut.
+type BlockList struct {
 	Ref    Ref
 	Index  []byte // the block that CID names; nil if the blob has one block, which CID names
 	Blocks []cid.Cid
 }
 
-// List returns how Put would cut what r holds.
-func List(r io.Reader) (Listing, error) {
+// ListBlocks returns how Put would cut what r holds.
+func ListBlocks(r io.Reader) (BlockList, error) {
 	var sums []digest
 	size, block := int64(0), make([]byte, BlockSize)
 	for {
@@ -91,17 +99,17 @@ func List(r io.Reader) (Listing, error) {
 		}
 		switch {
 		case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
-			return listing(size, sums), nil
+			return blockList(size, sums), nil
 		case err != nil:
-			return Listing{}, err
+			return BlockList{}, err
 		}
 		if len(sums) == MaxBlocks {
-			return Listing{}, errLong
+			return BlockList{}, errLong
 		}
 	}
 }
 
-func listing(size int64, sums []digest) (l Listing) {
+func blockList(size int64, sums []digest) (l BlockList) {
 	for _, d := range sums {
 		l.Blocks = append(l.Blocks, d.CID())
 	}
@@ -114,23 +122,26 @@ func listing(size int64, sums []digest) (l Listing) {
 	return l
 }
 
-// ReadIndex returns how the blob of r is cut, from the block that r names. What does not belong to r is refused.
-func (r Ref) ReadIndex(block []byte) (Listing, error) {
+// BlockList returns how the blob of r is cut, from the block that r names. What does not belong to r is refused.
+func (r Ref) BlockList(block []byte) (BlockList, error) {
 	d, err := r.digest()
 	if err != nil {
-		return Listing{}, err
+		return BlockList{}, err
 	}
 	if digest(sha256.Sum256(block)) != d {
-		return Listing{}, errors.New("the index is that of another blob")
+		return BlockList{}, fmt.Errorf("%d bytes are not the block that %s names", len(block), r)
 	}
 	if !r.indexed() {
-		return listing(r.Size, []digest{d}), nil
+		if err := checkLen(block, r.Size, 0); err != nil {
+			return BlockList{}, err
+		}
+		return blockList(r.Size, []digest{d}), nil
 	}
 	sums, err := decodeIndex(block, r.Size)
 	if err != nil {
-		return Listing{}, err
+		return BlockList{}, err
 	}
-	return listing(r.Size, sums), nil
+	return blockList(r.Size, sums), nil
 }
 
 // Sum returns the SHA-256 that the CID holds; it is zero if the Ref is invalid.

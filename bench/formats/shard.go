@@ -175,7 +175,7 @@ func provideShard(ctx context.Context, p *job.Problem, origin store.Source, fold
 	return from.n.Load(), nil
 }
 
-// watchMemory looks how much memory this process takes, until it is asked for the most; 0 where the system does not tell.
+// watchMemory samples taken until it is asked for the most; 0 where the system does not tell.
 func watchMemory(taken func() int64) (most func() int64) {
 	end, last := make(chan struct{}), make(chan int64)
 	go func() {
@@ -198,7 +198,7 @@ func watchMemory(taken func() int64) (most func() int64) {
 // resident returns the bytes of memory that this process takes, by Linux's account of it.
 func resident() int64 { return memoryPages(1) }
 
-// private returns the bytes of these that are of no file.
+// private returns the resident bytes that no file backs.
 func private() int64 { return memoryPages(1) - memoryPages(2) }
 
 // memoryPages returns a field of Linux's account, in bytes.

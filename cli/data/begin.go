@@ -35,7 +35,7 @@ type Sketch struct {
 	Seed uint64   // of the initial weights
 }
 
-// Begin writes an order file and a model for data to a directory, and copies the data there if it is one file, and no large one. It
+// Begin writes an order file and a model for data to a directory, and copies the data there if it is one file of at most 1 GiB. It
 // replaces no file. progress is told of data that are fetched; it may be nil.
 func Begin(ctx context.Context, dir string, o Sketch, progress func(name string, done, total int64)) (*Begun, error) {
 	r := &Begun{File: filepath.Join(dir, "order.yaml"), Model: filepath.Join(dir, "model.onnx")}
@@ -93,7 +93,7 @@ func (r *Begun) open(ctx context.Context, o dataset.Options, progress func(name 
 	if err != nil {
 		return nil, err
 	}
-	o.Memory = scratch.Room("")
+	o.Allocator = scratch.Allocator("")
 	if in.table, err = o.Read(append(folders, filepath.Dir(filepath.Clean(o.Source))), 0, 0); err != nil {
 		return nil, err
 	}

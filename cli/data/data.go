@@ -112,7 +112,7 @@ and kept for the next time.`,
 
 // open reads the sources.
 func (s *settings) open(names []string) (*table.Table, error) {
-	o := source.Options{Missing: s.missing, Memory: scratch.Room(""), Images: images.Options{Height: s.height, Width: s.width}}
+	o := source.Options{Missing: s.missing, Allocator: scratch.Allocator(""), Images: images.Options{Height: s.height, Width: s.width}}
 	if s.crop {
 		o.Images.Fit = images.CropCenter
 	}

@@ -68,7 +68,7 @@ func give(ctx context.Context, show Show, keyFile, listen string, files []string
 	}
 	defer func() { err = errors.Join(err, h.Close(), s.Close()) }()
 	var all []shared
-	for i, n := range s.Names() {
+	for i, n := range s.URIs() {
 		all = append(all, shared{files[i], n.String(), n.Ref.Size})
 	}
 	err = show(all, func(w io.Writer) {

@@ -99,26 +99,27 @@ func (fs Fields) Pack(values map[string]*tensor.Tensor) (*tensor.Tensor, error) 
 	return fs.PackIn(nil, values, nil)
 }
 
-// PackIn is Pack in a memory, of some of the records, in that order; nil: of all.
-func (fs Fields) PackIn(memory tensor.Memory, values map[string]*tensor.Tensor, which []int) (*tensor.Tensor, error) {
+// PackIn is Pack into memory of an allocator, of the records with these indices, in their order; nil: of all. The caller holds the
+// values until it returns.
+func (fs Fields) PackIn(alloc tensor.Allocator, values map[string]*tensor.Tensor, records []int) (*tensor.Tensor, error) {
 	n, err := fs.count(values)
 	if err != nil {
 		return nil, err
 	}
-	if which == nil {
+	if records == nil {
 		for i := range n {
-			which = append(which, i)
+			records = append(records, i)
 		}
 	}
 	words := fs.Words()
-	out, err := memory.New(tensor.Int32, tensor.Shape{len(which), words})
+	out, err := alloc.New(tensor.Int32, tensor.Shape{len(records), words})
 	if err != nil {
 		return nil, err
 	}
 	at := 0
 	for _, f := range fs {
 		from, size := values[f.Name].Bytes(), f.Shape.Elements()*f.Type.Size()
-		for to, r := range which {
+		for to, r := range records {
 			if r < 0 || r >= n {
 				return nil, fmt.Errorf("there are %d records, and no record %d", n, r)
 			}

@@ -23,14 +23,14 @@ type Tensor struct {
 }
 
 // New returns a tensor of zeros.
-func New(t DType, s Shape) (*Tensor, error) { return Memory(nil).New(t, s) }
+func New(t DType, s Shape) (*Tensor, error) { return Allocator(nil).New(t, s) }
 
-// Memory gives room for elements: so many bytes, of zeros, aligned for every type, and what has to be held by whoever uses
-// them. A nil Memory is Go's own.
-type Memory func(bytes int) (room []byte, owner any, err error)
+// Allocator gives size bytes of zeros for elements, aligned for every type, and what has to be held by whoever uses them. A nil one gives
+// Go's memory.
+type Allocator func(size int) (b []byte, owner any, err error)
 
-// New returns a tensor of zeros in the memory.
-func (m Memory) New(t DType, s Shape) (*Tensor, error) {
+// New returns a tensor of zeros in memory of the allocator.
+func (a Allocator) New(t DType, s Shape) (*Tensor, error) {
 	if !t.Valid() {
 		return nil, fmt.Errorf("unknown element type %d", uint8(t))
 	}
@@ -43,9 +43,9 @@ func (m Memory) New(t DType, s Shape) (*Tensor, error) {
 	}
 	x := &Tensor{Type: t, Shape: s.Clone()}
 	size := n * t.Size()
-	if m != nil && size > 0 {
+	if a != nil && size > 0 {
 		var err error
-		x.buf, x.owner, err = m(size)
+		x.buf, x.owner, err = a(size)
 		return x, err
 	}
 	words := make([]uint64, (size+7)/8) // aligned for every element type

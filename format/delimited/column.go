@@ -19,7 +19,7 @@ type column struct {
 	done    bool       // and this one is not
 	room    int        // records that there may be
 	bytes   int        // of text that may be allocated at once
-	memory  tensor.Memory
+	alloc   tensor.Allocator
 	n       int // records read
 	values  *tensor.Tensor
 	ints    []int64
@@ -37,7 +37,7 @@ func (c *column) become(kind table.Kind) error {
 		if !c.given {
 			kind = 0 // found out at the end
 		}
-		c.texts = table.NewTextBuilder(kind, c.room, c.bytes, c.memory)
+		c.texts = table.NewTextBuilder(kind, c.room, c.bytes, c.alloc)
 		for range c.n {
 			if err := c.texts.AppendMissing(); err != nil {
 				return err
@@ -46,7 +46,7 @@ func (c *column) become(kind table.Kind) error {
 		c.kind = table.Text
 		return nil
 	}
-	t, err := c.memory.New(elementTypes[kind], tensor.Shape{c.room})
+	t, err := c.alloc.New(elementTypes[kind], tensor.Shape{c.room})
 	if err != nil {
 		return fmt.Errorf("%w: split the file", err)
 	}

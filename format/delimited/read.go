@@ -47,7 +47,7 @@ type Options struct {
 	Header    Header                // whether the first record names the columns
 	Kinds     map[string]table.Kind // of columns by name: Integer, Real, Boolean, Category or Text
 	Missing   []string              // words that stand for no value, beside the usual
-	Memory    tensor.Memory         // of columns
+	Allocator tensor.Allocator      // of columns
 }
 
 // mark is what some programs begin a text in UTF-8 with.
@@ -117,7 +117,7 @@ func (r *reader) begin() error {
 		if trimmed := bytes.TrimSpace(c); named && len(trimmed) > 0 {
 			name = string(trimmed)
 		}
-		r.columns = append(r.columns, column{name: name, kind: r.options.Kinds[name], memory: r.options.Memory})
+		r.columns = append(r.columns, column{name: name, kind: r.options.Kinds[name], alloc: r.options.Allocator})
 	}
 	if !named {
 		r.scanner = start
@@ -245,7 +245,7 @@ func (r *reader) again() (some bool) {
 	for i := range r.columns {
 		c := &r.columns[i]
 		if c.failed {
-			*c = column{name: c.name, room: c.room, bytes: c.bytes, memory: c.memory, texts: table.NewTextBuilder(0, c.room, c.bytes, c.memory)}
+			*c = column{name: c.name, room: c.room, bytes: c.bytes, alloc: c.alloc, texts: table.NewTextBuilder(0, c.room, c.bytes, c.alloc)}
 			some = true
 		} else {
 			c.done = true

@@ -15,11 +15,11 @@ import (
 	"github.com/tally-network/tally/core/tensor"
 )
 
-// Read returns a tensor in a memory whose little-endian elements are the next bytes of r.
+// Read returns a tensor in memory of alloc whose little-endian elements are the next bytes of r.
 // It allocates what the type and shape say, so the caller compares that with
 // what the file can hold first.
-func Read(r io.Reader, typ tensor.DType, shape tensor.Shape, memory tensor.Memory) (*tensor.Tensor, error) {
-	t, err := memory.New(typ, shape)
+func Read(r io.Reader, typ tensor.DType, shape tensor.Shape, alloc tensor.Allocator) (*tensor.Tensor, error) {
+	t, err := alloc.New(typ, shape)
 	if err != nil {
 		return nil, err
 	}

@@ -29,9 +29,9 @@ var dtypes = map[byte]tensor.DType{
 	0x08: tensor.Uint8, 0x09: tensor.Int8, 0x0B: tensor.Int16, 0x0C: tensor.Int32, 0x0D: tensor.Float32, 0x0E: tensor.Float64,
 }
 
-// Read returns the tensor in the first size bytes of src, in a memory.
-func Read(src io.ReaderAt, size int64, memory tensor.Memory) (*tensor.Tensor, error) {
-	t, err := open(bufio.NewReader(io.NewSectionReader(src, 0, size)), size, memory)
+// Read returns the tensor in the first size bytes of src, in memory of alloc.
+func Read(src io.ReaderAt, size int64, alloc tensor.Allocator) (*tensor.Tensor, error) {
+	t, err := open(bufio.NewReader(io.NewSectionReader(src, 0, size)), size, alloc)
 	if err != nil {
 		return nil, fmt.Errorf("read IDX: %w", err)
 	}
@@ -39,19 +39,19 @@ func Read(src io.ReaderAt, size int64, memory tensor.Memory) (*tensor.Tensor, er
 }
 
 // open reads a file that is compressed if it begins so.
-func open(src *bufio.Reader, size int64, memory tensor.Memory) (*tensor.Tensor, error) {
+func open(src *bufio.Reader, size int64, alloc tensor.Allocator) (*tensor.Tensor, error) {
 	if start, err := src.Peek(2); err != nil || string(start) != "\x1f\x8b" {
-		return read(src, size, memory)
+		return read(src, size, alloc)
 	}
 	z, err := gzip.NewReader(src)
 	if err != nil {
 		return nil, err
 	}
-	return read(z, deflation*size, memory)
+	return read(z, deflation*size, alloc)
 }
 
 // read reads a file of at most so many bytes.
-func read(src io.Reader, most int64, memory tensor.Memory) (*tensor.Tensor, error) {
+func read(src io.Reader, most int64, alloc tensor.Allocator) (*tensor.Tensor, error) {
 	var start [4]byte
 	if _, err := io.ReadFull(src, start[:]); err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func read(src io.Reader, most int64, memory tensor.Memory) (*tensor.Tensor, erro
 	if header := int64(4 + 4*len(shape)); need > most-header {
 		return nil, fmt.Errorf("%v%v takes %d bytes of elements, the file holds %d at most: it is damaged, or cut off", typ, shape, need, most-header)
 	}
-	t, err := memory.New(typ, shape)
+	t, err := alloc.New(typ, shape)
 	if err != nil {
 		return nil, err
 	}

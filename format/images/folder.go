@@ -53,9 +53,9 @@ type Options struct {
 	Channels      int // 1 or 3; 0: found out
 	Filter        Filter
 	Fit           Fit
-	MaxPixels     int           // of one image; 0: [MaxPixels]
-	MaxBytes      int64         // of the table; 0: [MaxTable]
-	Memory        tensor.Memory // of the table
+	MaxPixels     int              // of one image; 0: [MaxPixels]
+	MaxBytes      int64            // of the table; 0: [MaxTable]
+	Allocator     tensor.Allocator // of the table
 }
 
 // found is an image of a folder.
@@ -181,7 +181,7 @@ func (o *Options) settle(folder fs.FS, all []found) error {
 
 // decode returns the pixels of all images.
 func (o *Options) decode(folder fs.FS, all []found) (*tensor.Tensor, error) {
-	out, err := o.Memory.New(tensor.Uint8, tensor.Shape{len(all), o.Height, o.Width, o.Channels})
+	out, err := o.Allocator.New(tensor.Uint8, tensor.Shape{len(all), o.Height, o.Width, o.Channels})
 	if err != nil {
 		return nil, err
 	}

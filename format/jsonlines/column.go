@@ -13,7 +13,7 @@ import (
 // floats; truth values in bools.
 type column struct {
 	name     string
-	memory   tensor.Memory
+	alloc    tensor.Allocator
 	textKind table.Kind // Category, Text or JSON, if that was given
 	seen     int        // records, up to the last that has the name
 	kind     table.Kind // 0: no value yet; Integer, Real, Boolean, Text, JSON
@@ -102,7 +102,7 @@ func (c *column) raw(s *scanner) error {
 // keep adds a text. The first one makes the column one of texts: its kind, and what the builder is told of it.
 func (c *column) keep(text []byte, kind, as table.Kind) error {
 	if c.texts == nil {
-		c.kind, c.texts = kind, table.NewTextBuilder(as, 0, 0, c.memory)
+		c.kind, c.texts = kind, table.NewTextBuilder(as, 0, 0, c.alloc)
 		for range c.n {
 			if err := c.texts.AppendMissing(); err != nil {
 				return err
@@ -305,15 +305,15 @@ func (c *column) table(n int) (*table.Column, error) {
 	shape := append(tensor.Shape{n}, c.shape...)
 	switch c.kind {
 	case table.Integer:
-		if t, err = c.memory.New(tensor.Int64, shape); err == nil {
+		if t, err = c.alloc.New(tensor.Int64, shape); err == nil {
 			copy(tensor.Of[int64](t), c.ints)
 		}
 	case table.Real:
-		if t, err = c.memory.New(tensor.Float64, shape); err == nil {
+		if t, err = c.alloc.New(tensor.Float64, shape); err == nil {
 			copy(tensor.Of[float64](t), c.floats)
 		}
 	default:
-		if t, err = c.memory.New(tensor.Bool, shape); err == nil {
+		if t, err = c.alloc.New(tensor.Bool, shape); err == nil {
 			copy(t.Bytes(), c.bools)
 		}
 	}

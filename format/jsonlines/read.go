@@ -27,8 +27,8 @@ import (
 
 // Options are what the reader is told. Nothing of it needs to be.
 type Options struct {
-	Kinds  map[string]table.Kind // of columns by name
-	Memory tensor.Memory         // of columns
+	Kinds     map[string]table.Kind // of columns by name
+	Allocator tensor.Allocator      // of columns
 }
 
 // Read returns the table that a text holds.
@@ -111,7 +111,7 @@ func (r *reader) column(name []byte, place int) (*column, error) {
 	if len(r.columns) == table.MaxColumns {
 		return nil, fmt.Errorf("more than %d names: put numbers that belong together into a list", table.MaxColumns)
 	}
-	c := &column{name: string(name), memory: r.options.Memory}
+	c := &column{name: string(name), alloc: r.options.Allocator}
 	if k := r.options.Kinds[c.name]; k == table.Category || k == table.Text || k == table.JSON {
 		c.textKind = k
 	}
@@ -140,7 +140,7 @@ func (r *reader) table() (*table.Table, error) {
 			return nil, fmt.Errorf("column %.40q: %w", c.name, err)
 		}
 		all = append(all, out)
-		*c = column{name: c.name, memory: c.memory} // its memory is free
+		*c = column{name: c.name, alloc: c.alloc} // its memory is free
 	}
 	return table.New(all...)
 }

@@ -42,9 +42,9 @@ var dtypes = map[tensor.DType]string{
 	tensor.Bool: "b1",
 }
 
-// Read returns the tensor in the first size bytes of src, in a memory.
-func Read(src io.ReaderAt, size int64, memory tensor.Memory) (*tensor.Tensor, error) {
-	t, err := read(io.NewSectionReader(src, 0, size), size, memory)
+// Read returns the tensor in the first size bytes of src, in memory of alloc.
+func Read(src io.ReaderAt, size int64, alloc tensor.Allocator) (*tensor.Tensor, error) {
+	t, err := read(io.NewSectionReader(src, 0, size), size, alloc)
 	if err != nil {
 		return nil, fmt.Errorf("read .npy: %w", err)
 	}
@@ -52,7 +52,7 @@ func Read(src io.ReaderAt, size int64, memory tensor.Memory) (*tensor.Tensor, er
 }
 
 // read reads the tensor that the next size bytes of src hold.
-func read(src io.Reader, size int64, memory tensor.Memory) (*tensor.Tensor, error) {
+func read(src io.Reader, size int64, alloc tensor.Allocator) (*tensor.Tensor, error) {
 	text, at, err := header(src, size)
 	if err != nil {
 		return nil, err
@@ -75,7 +75,7 @@ func read(src io.Reader, size int64, memory tensor.Memory) (*tensor.Tensor, erro
 	case h.fortran && h.shape.Elements() > 1:
 		return nil, errors.New("elements are in Fortran order: save numpy.ascontiguousarray of it")
 	}
-	return elements.Read(src, typ, h.shape, memory)
+	return elements.Read(src, typ, h.shape, alloc)
 }
 
 // header returns the text of the header, and where elements start, which come next.

@@ -18,8 +18,8 @@ const (
 	deflation = 1032 // bytes that one compressed byte stands for, at most
 )
 
-// ReadArchive returns the tensors in an .npz file, the first size bytes of src, by name, in a memory.
-func ReadArchive(src io.ReaderAt, size int64, memory tensor.Memory) (map[string]*tensor.Tensor, error) {
+// ReadArchive returns the tensors in an .npz file, the first size bytes of src, by name, in memory of alloc.
+func ReadArchive(src io.ReaderAt, size int64, alloc tensor.Allocator) (map[string]*tensor.Tensor, error) {
 	z, err := zip.NewReader(io.NewSectionReader(src, 0, size), size)
 	if err != nil {
 		return nil, fmt.Errorf("read .npz: %w", err)
@@ -39,19 +39,19 @@ func ReadArchive(src io.ReaderAt, size int64, memory tensor.Memory) (map[string]
 			return nil, fmt.Errorf("read .npz: array %.80q has %d bytes, compressed %d: it is damaged, or the arrays have more than %d bytes", name, f.UncompressedSize64, f.CompressedSize64, int64(MaxArchive))
 		}
 		left -= f.UncompressedSize64
-		if out[name], err = member(f, memory); err != nil {
+		if out[name], err = member(f, alloc); err != nil {
 			return nil, fmt.Errorf("read .npz: array %.80q: %w", name, err)
 		}
 	}
 	return out, nil
 }
 
-func member(f *zip.File, memory tensor.Memory) (*tensor.Tensor, error) {
+func member(f *zip.File, alloc tensor.Allocator) (*tensor.Tensor, error) {
 	src, err := f.Open()
 	if err != nil {
 		return nil, err
 	}
-	t, err := read(src, int64(f.UncompressedSize64), memory)
+	t, err := read(src, int64(f.UncompressedSize64), alloc)
 	if err == nil { // its checksum is compared at the end
 		if n, last := io.Copy(io.Discard, src); last != nil || n > 0 {
 			err = errors.Join(fmt.Errorf("%d bytes follow", n), last)

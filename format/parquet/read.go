@@ -32,9 +32,9 @@ const (
 	cost      = 16       // bytes that a value takes while it is read, its levels counted
 )
 
-// Read returns the table in the first size bytes of src, with columns in a memory.
-func Read(src io.ReaderAt, size int64, memory tensor.Memory) (*table.Table, error) {
-	r := &reader{src: src, size: size, memory: memory, budget: slack + deflation*size}
+// Read returns the table in the first size bytes of src, with columns in memory of alloc.
+func Read(src io.ReaderAt, size int64, alloc tensor.Allocator) (*table.Table, error) {
+	r := &reader{src: src, size: size, alloc: alloc, budget: slack + deflation*size}
 	t, err := r.read()
 	if err != nil {
 		return nil, fmt.Errorf("read Parquet: %w", err)
@@ -46,7 +46,7 @@ func Read(src io.ReaderAt, size int64, memory tensor.Memory) (*table.Table, erro
 type reader struct {
 	src    io.ReaderAt
 	size   int64
-	memory tensor.Memory
+	alloc  tensor.Allocator
 	budget int64 // bytes that may still be allocated
 	meta   *metadata
 	pages  []byte // of a chunk, as the file has them
@@ -150,9 +150,9 @@ func (r *reader) values(l *leaf, i int, nested *stream) (*column, error) {
 	}
 	var err error
 	if l.typ == 0 && nested == nil {
-		c.texts = table.NewTextBuilder(0, int(total), 0, r.memory)
+		c.texts = table.NewTextBuilder(0, int(total), 0, r.alloc)
 	} else if l.typ == 0 {
-	} else if c.values, err = r.memory.New(l.typ, tensor.Shape{int(total)}); err != nil {
+	} else if c.values, err = r.alloc.New(l.typ, tensor.Shape{int(total)}); err != nil {
 		return nil, err
 	}
 	for _, g := range r.meta.groups {

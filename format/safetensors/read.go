@@ -14,17 +14,17 @@ import (
 	"github.com/tally-network/tally/format/elements"
 )
 
-// Read returns the tensors, in a memory, and the metadata of the file in the first size
+// Read returns the tensors, in memory of alloc, and the metadata of the file in the first size
 // bytes of src. An element type of the format that tensors do not have is
 // errors.ErrUnsupported.
-func Read(src io.ReaderAt, size int64, memory tensor.Memory) (map[string]*tensor.Tensor, map[string]string, error) {
+func Read(src io.ReaderAt, size int64, alloc tensor.Allocator) (map[string]*tensor.Tensor, map[string]string, error) {
 	h, err := checkedHeader(src, size)
 	if err != nil {
 		return nil, nil, err
 	}
 	tensors := make(map[string]*tensor.Tensor, len(h.places))
 	for i := range h.places {
-		if tensors[h.places[i].name], err = h.load(src, &h.places[i], memory); err != nil {
+		if tensors[h.places[i].name], err = h.load(src, &h.places[i], alloc); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -64,8 +64,8 @@ func ReadOne(src io.ReaderAt, size int64, name string) (*tensor.Tensor, error) {
 }
 
 // load reads the elements of a tensor.
-func (h *header) load(src io.ReaderAt, p *place, memory tensor.Memory) (*tensor.Tensor, error) {
-	t, err := elements.Read(io.NewSectionReader(src, p.at, p.end-p.at), p.typ, p.shape, memory)
+func (h *header) load(src io.ReaderAt, p *place, alloc tensor.Allocator) (*tensor.Tensor, error) {
+	t, err := elements.Read(io.NewSectionReader(src, p.at, p.end-p.at), p.typ, p.shape, alloc)
 	if err != nil {
 		return nil, fmt.Errorf("read safetensors: tensor %q: %w", p.name, err)
 	}

@@ -185,7 +185,7 @@ func ReadFolder(folder fs.FS, open Opener, pattern string, o Options) (*table.Ta
 	}
 	if len(names) == 0 && pattern == "" {
 		of := o.Images
-		of.Memory = o.Memory
+		of.Allocator = o.Allocator
 		t, err := as(o.Kinds)(images.Read(folder, of))
 		if err != nil {
 			return nil, err

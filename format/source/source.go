@@ -13,7 +13,7 @@
 // Files of other records of one table are put one behind another; several files of the same records are joined by [table.Join].
 //
 // Invariants: those of the readers: nothing is allocated that a file only claims. Files of text are bounded by [MaxText]. What is read lies
-// in the memory that the options name, and a table is to be held by whoever uses what it holds.
+// in memory of the options' allocator: a table is to be held by whoever uses what it holds.
 //
 // Sources: docs/spec/tables.md.
 package source
@@ -53,7 +53,7 @@ type Options struct {
 	Header    delimited.Header      // of text
 	Missing   []string              // words of text that stand for no value, beside the usual
 	Images    images.Options        // of a folder of images
-	Memory    tensor.Memory         // of what is read
+	Allocator tensor.Allocator      // of what is read
 }
 
 // reader reads a file of one format.
@@ -70,18 +70,18 @@ var formats = map[string]reader{
 	},
 	".jsonl": readJSON, ".ndjson": readJSON,
 	".parquet": func(_ string, src io.ReaderAt, size int64, o Options) (*table.Table, error) {
-		return as(o.Kinds)(parquet.Read(src, size, o.Memory))
+		return as(o.Kinds)(parquet.Read(src, size, o.Allocator))
 	},
 	".npz": func(_ string, src io.ReaderAt, size int64, o Options) (*table.Table, error) {
-		all, err := npy.ReadArchive(src, size, o.Memory)
+		all, err := npy.ReadArchive(src, size, o.Allocator)
 		return as(o.Kinds)(tensors(all, err))
 	},
 	".safetensors": func(_ string, src io.ReaderAt, size int64, o Options) (*table.Table, error) {
-		all, _, err := safetensors.Read(src, size, o.Memory)
+		all, _, err := safetensors.Read(src, size, o.Allocator)
 		return as(o.Kinds)(tensors(all, err))
 	},
 	".npy": func(name string, src io.ReaderAt, size int64, o Options) (*table.Table, error) {
-		t, err := npy.Read(src, size, o.Memory)
+		t, err := npy.Read(src, size, o.Allocator)
 		stem := strings.TrimSuffix(filepath.Base(name), filepath.Ext(name))
 		return as(o.Kinds)(tensors(map[string]*tensor.Tensor{stem: t}, err))
 	},
@@ -139,35 +139,35 @@ func Read(name string, src io.ReaderAt, size int64, o Options) (*table.Table, er
 // remembered has what is made of a table's columns lie where they do.
 func (o *Options) remembered(t *table.Table) *table.Table {
 	for _, c := range t.Columns {
-		c.Memory = o.Memory
+		c.Allocator = o.Allocator
 	}
 	return t
 }
 
 func readText(_ string, src io.ReaderAt, size int64, o Options) (*table.Table, error) {
-	text, err := whole(src, size, o.Memory)
+	text, err := whole(src, size, o.Allocator)
 	if err != nil {
 		return nil, err
 	}
 	defer runtime.KeepAlive(text) // its memory may not be Go's
-	return delimited.Read(text.Bytes(), delimited.Options{Separator: o.Separator, Header: o.Header, Kinds: o.Kinds, Missing: o.Missing, Memory: o.Memory})
+	return delimited.Read(text.Bytes(), delimited.Options{Separator: o.Separator, Header: o.Header, Kinds: o.Kinds, Missing: o.Missing, Allocator: o.Allocator})
 }
 
 func readJSON(_ string, src io.ReaderAt, size int64, o Options) (*table.Table, error) {
-	text, err := whole(src, size, o.Memory)
+	text, err := whole(src, size, o.Allocator)
 	if err != nil {
 		return nil, err
 	}
 	defer runtime.KeepAlive(text)
-	return jsonlines.Read(text.Bytes(), jsonlines.Options{Kinds: o.Kinds, Memory: o.Memory})
+	return jsonlines.Read(text.Bytes(), jsonlines.Options{Kinds: o.Kinds, Allocator: o.Allocator})
 }
 
 // whole returns a file of text, whose last line has an end. It is used as long as its tensor is held.
-func whole(src io.ReaderAt, size int64, memory tensor.Memory) (*tensor.Tensor, error) {
+func whole(src io.ReaderAt, size int64, alloc tensor.Allocator) (*tensor.Tensor, error) {
 	if size > MaxText {
 		return nil, fmt.Errorf("%d bytes of text, limit %d: write a .parquet or .safetensors file", size, int64(MaxText))
 	}
-	t, err := memory.New(tensor.Uint8, tensor.Shape{int(size) + 1})
+	t, err := alloc.New(tensor.Uint8, tensor.Shape{int(size) + 1})
 	if err != nil {
 		return nil, err
 	}
@@ -177,7 +177,7 @@ func whole(src io.ReaderAt, size int64, memory tensor.Memory) (*tensor.Tensor, e
 }
 
 func readIDX(_ string, src io.ReaderAt, size int64, o Options) (*table.Table, error) {
-	t, err := idx.Read(src, size, o.Memory)
+	t, err := idx.Read(src, size, o.Allocator)
 	if err != nil {
 		return nil, err
 	}

@@ -51,7 +51,7 @@ func concat(parts []*Column) (*Column, error) {
 	if err := align(parts, kind); err != nil {
 		return nil, err
 	}
-	out := &Column{Name: parts[0].Name, Kind: kind, Texts: Strings{memory: parts[0].Memory}, Memory: parts[0].Memory}
+	out := &Column{Name: parts[0].Name, Kind: kind, Texts: Strings{alloc: parts[0].Allocator}, Allocator: parts[0].Allocator}
 	at := 0
 	for _, c := range parts {
 		for i := range c.Len() {
@@ -131,7 +131,7 @@ func align(parts []*Column, kind Kind) error {
 }
 
 func concatTexts(parts []*Column, records int) (*Column, error) {
-	b := NewTextBuilder(0, records, 0, parts[0].Memory)
+	b := NewTextBuilder(0, records, 0, parts[0].Allocator)
 	for _, c := range parts {
 		for i := range c.Len() {
 			var err error
@@ -160,7 +160,7 @@ func concatTensors(parts []*Column, records int) (*tensor.Tensor, error) {
 			return nil, fmt.Errorf("it is %v%v, and %v%v in part %d of %d: all parts have one type and shape", typ, shape, c.Values.Type, c.Shape(), i+1, len(parts))
 		}
 	}
-	out, err := parts[0].Memory.New(typ, append(tensor.Shape{records}, shape...))
+	out, err := parts[0].Allocator.New(typ, append(tensor.Shape{records}, shape...))
 	if err != nil {
 		return nil, err
 	}

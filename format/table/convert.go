@@ -21,7 +21,7 @@ func (c *Column) Tensor(to tensor.DType) (*tensor.Tensor, error) {
 	if from.Type == to {
 		return from, nil
 	}
-	out, err := c.Memory.New(to, from.Shape)
+	out, err := c.Allocator.New(to, from.Shape)
 	if err != nil {
 		return nil, fmt.Errorf("column %.40q: %w", c.Name, err)
 	}
@@ -112,7 +112,7 @@ func (c *Column) As(kind Kind) (*Column, error) {
 	case (kind == Text || kind == JSON) && c.written():
 		return &out, nil
 	case kind == Real && scalar:
-		values, err := c.Memory.New(tensor.Float64, c.Values.Shape)
+		values, err := c.Allocator.New(tensor.Float64, c.Values.Shape)
 		if err != nil {
 			return nil, err
 		}
@@ -125,7 +125,7 @@ func (c *Column) As(kind Kind) (*Column, error) {
 		out.Values = values
 		return &out, nil
 	case kind == Category && (scalar || c.Kind == Text), kind == Text && (scalar || c.Kind == Category):
-		b := NewTextBuilder(kind, c.Len(), 0, c.Memory)
+		b := NewTextBuilder(kind, c.Len(), 0, c.Allocator)
 		for i := range c.Len() {
 			var err error
 			if c.Lacks(i) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/tally-network/tally/core/tensor"
 )
@@ -31,7 +32,7 @@ func (c *Column) Learn(rule Rule, records []int) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("column %.40q: %w", c.Name, err)
 	}
-	return value, nil
+	return strings.Clone(value), nil // what it may be a view of goes with taken
 }
 
 func (c *Column) learn(rule Rule) (string, error) {
@@ -164,7 +165,7 @@ func (c *Column) Fill(value string) (*Column, error) {
 	out := *c
 	out.Missing = nil
 	if c.written() {
-		out.Texts = Strings{memory: c.Memory}
+		out.Texts = Strings{alloc: c.Allocator}
 		for i := range c.Len() {
 			text := c.Texts.bytes(i)
 			if c.Lacks(i) {
@@ -250,7 +251,7 @@ func (c *Column) fillNumber(value string) (*Column, error) {
 
 // copied returns a copy of the values.
 func (c *Column) copied() (*tensor.Tensor, error) {
-	t, err := c.Memory.New(c.Values.Type, c.Values.Shape)
+	t, err := c.Allocator.New(c.Values.Type, c.Values.Shape)
 	if err == nil {
 		copy(t.Bytes(), c.Values.Bytes())
 	}

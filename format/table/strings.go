@@ -16,18 +16,18 @@ import (
 	"github.com/tally-network/tally/core/tensor"
 )
 
-// Strings are texts in one piece of memory: eight bytes a text beside their own.
+// Strings are texts in one piece of alloc: eight bytes a text beside their own.
 type Strings struct {
-	text   []byte
-	ends   []int
-	memory tensor.Memory // of the texts
-	owner  any           // of text
+	text  []byte
+	ends  []int
+	alloc tensor.Allocator // of the texts
+	owner any              // of text
 }
 
 // Len returns how many there are.
 func (s *Strings) Len() int { return len(s.ends) }
 
-// At returns text i, in the memory of all.
+// At returns text i as a view. It is valid while the column is held: clone what outlives it.
 func (s *Strings) At(i int) string { return view(s.bytes(i)) }
 
 func (s *Strings) bytes(i int) []byte {
@@ -40,8 +40,8 @@ func (s *Strings) bytes(i int) []byte {
 
 // Append adds a copy of a text.
 func (s *Strings) Append(b []byte) error {
-	if s.memory != nil && len(b) > cap(s.text)-len(s.text) {
-		room, owner, err := s.memory(max(2*cap(s.text), len(s.text)+len(b), leastText))
+	if s.alloc != nil && len(b) > cap(s.text)-len(s.text) {
+		room, owner, err := s.alloc(max(2*cap(s.text), len(s.text)+len(b), leastText))
 		if err != nil {
 			return err
 		}
@@ -52,7 +52,7 @@ func (s *Strings) Append(b []byte) error {
 	return nil
 }
 
-// leastText is how many bytes of another memory are taken at once.
+// leastText is how many bytes are allocated at least.
 const leastText = 1 << 20
 
 // view returns bytes that nobody changes any more as a string.
@@ -81,13 +81,13 @@ type TextBuilder struct {
 // NewTextBuilder returns the builder of a Text or a Category, or of what is one of the two by
 // what it holds: see [TextBuilder.Column]. It has room for some records, and may take as many bytes of
 // Go's memory for their texts at once; they lie in the memory that is given.
-func NewTextBuilder(kind Kind, records, bytes int, memory tensor.Memory) *TextBuilder {
-	b := &TextBuilder{kind: kind, many: kind == Text, room: bytes, texts: Strings{memory: memory}}
+func NewTextBuilder(kind Kind, records, bytes int, alloc tensor.Allocator) *TextBuilder {
+	b := &TextBuilder{kind: kind, many: kind == Text, room: bytes, texts: Strings{alloc: alloc}}
 	if b.many {
 		b.texts.ends = make([]int, 0, records)
 	} else {
 		b.slots, b.seed = make([]int32, 64), maphash.MakeSeed()
-		if values, err := memory.New(tensor.Int32, tensor.Shape{records}); err == nil { // else there is room once it is needed
+		if values, err := alloc.New(tensor.Int32, tensor.Shape{records}); err == nil { // else there is room once it is needed
 			b.values, b.codes = values, tensor.Of[int32](values)[:0]
 		}
 	}
@@ -248,7 +248,7 @@ func (b *TextBuilder) spread() error {
 	}
 	b.texts.ends = make([]int, 0, cap(b.codes))
 	guess := float64(size) / float64(len(b.words)) * float64(cap(b.codes)) * 9 / 8 // as if those to come were as long
-	if b.texts.memory == nil {
+	if b.texts.alloc == nil {
 		b.texts.text = make([]byte, 0, int(min(float64(b.room), guess)))
 	}
 	for _, code := range b.codes {
@@ -272,7 +272,7 @@ func (b *TextBuilder) Column(name string) (*Column, error) {
 			return nil, err
 		}
 	}
-	c := &Column{Name: name, Kind: Text, Texts: b.texts, Memory: b.texts.memory}
+	c := &Column{Name: name, Kind: Text, Texts: b.texts, Allocator: b.texts.alloc}
 	for _, i := range b.missing {
 		c.Missing = marked(c.Missing, b.n, int(i))
 	}

@@ -72,11 +72,11 @@ type Table struct {
 type Column struct {
 	Name       string
 	Kind       Kind
-	Values     *tensor.Tensor // the first axis counts records; of texts and JSON, nil
-	Texts      Strings        // of those
-	Categories []string       // of a category
-	Missing    []bool         // by record; nil where every record has a value
-	Memory     tensor.Memory  // in which lies what is made of it; nil: Go's
+	Values     *tensor.Tensor   // the first axis counts records; of texts and JSON, nil
+	Texts      Strings          // of those
+	Categories []string         // of a category
+	Missing    []bool           // by record; nil where every record has a value
+	Allocator  tensor.Allocator // in which lies what is made of it; nil: Go's
 }
 
 // New returns a table of columns.
@@ -227,7 +227,7 @@ func (c *Column) Take(records []int) (*Column, error) {
 			return nil, fmt.Errorf("column %.40q has %d records, and so none of number %d", c.Name, c.Len(), i)
 		}
 	}
-	out := &Column{Name: c.Name, Kind: c.Kind, Categories: c.Categories, Texts: Strings{memory: c.Memory}, Memory: c.Memory}
+	out := &Column{Name: c.Name, Kind: c.Kind, Categories: c.Categories, Texts: Strings{alloc: c.Allocator}, Allocator: c.Allocator}
 	for at, i := range records {
 		if c.Lacks(i) {
 			out.Missing = marked(out.Missing, len(records), at)
@@ -241,7 +241,7 @@ func (c *Column) Take(records []int) (*Column, error) {
 		}
 		return out, nil
 	}
-	t, err := c.Memory.New(c.Values.Type, append(tensor.Shape{len(records)}, c.Shape()...))
+	t, err := c.Allocator.New(c.Values.Type, append(tensor.Shape{len(records)}, c.Shape()...))
 	if err != nil {
 		return nil, fmt.Errorf("column %.40q: %w", c.Name, err)
 	}

@@ -51,6 +51,22 @@ func TestArchitectureNamesEveryPackage(t *testing.T) {
 	}
 }
 
+// Two decisions of one number could not be told apart.
+func TestDecisionsAreNumberedOnce(t *testing.T) {
+	all, err := filepath.Glob(filepath.Join(root, "docs/adr/[0-9]*.md"))
+	if err != nil || len(all) < 10 {
+		t.Fatal(len(all), err)
+	}
+	seen := map[string]string{}
+	for _, name := range all {
+		number := filepath.Base(name)[:4]
+		if other := seen[number]; other != "" {
+			t.Errorf("%s and %s have one number", other, name)
+		}
+		seen[number] = name
+	}
+}
+
 // A page that says which test shows something names one that there is.
 func TestDocsNameTestsThatExist(t *testing.T) {
 	tests := map[string]bool{}

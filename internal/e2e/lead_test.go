@@ -236,7 +236,7 @@ func TestLossThatIsNoNumber(t *testing.T) {
 		t.Fatalf("the state says %v, %v", replay.LossOf(s), err)
 	}
 	d, err := consume.Deliver(t.Context(), n.Consumer.Env, l, t.TempDir(), nil)
-	if err != nil || d.Broken == nil || d.Broken.Round != 1 || !d.Useless() {
+	if err != nil || d.Diverged == nil || d.Diverged.Round != 1 || !d.ModelDiverged() {
 		t.Fatalf("it is delivered as %+v, %v", d, err)
 	}
 }
@@ -253,7 +253,7 @@ func TestOrderEndsWhenItIsEnough(t *testing.T) {
 		t.Fatalf("it ended after round %d with %q, refund %d", l.Round, l.Reason, l.Ledger.Refund)
 	}
 	d, err := consume.Deliver(t.Context(), n.Consumer.Env, l, t.TempDir(), nil)
-	if err != nil || d.Round != 1 || len(d.Losses) != l.Round || d.Metrics["loss"] == 0 || len(d.Scores) != l.Round || d.Broken != nil || !strings.Contains(d.Enough, "after round 1 was the best") {
+	if err != nil || d.Round != 1 || len(d.Losses) != l.Round || d.Metrics["loss"] == 0 || len(d.Scores) != l.Round || d.Diverged != nil || !strings.Contains(d.Enough, "after round 1 was the best") {
 		t.Fatalf("of %d rounds the model is of %d: %+v, %v", l.Round, d.Round, d, err)
 	}
 	if got, err := d.Result.State.Root(); err != nil || got != l.Merges[0].Root {

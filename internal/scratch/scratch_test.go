@@ -56,7 +56,7 @@ func TestMemoryEnds(t *testing.T) {
 
 func TestRoomIsWrittenAsMemoryIs(t *testing.T) {
 	folder := t.TempDir()
-	give := scratch.Room(folder)
+	give := scratch.Allocator(folder)
 	for _, size := range []int{0, 1, 1 << 20, 17 << 20} {
 		room, owner, err := give(size)
 		if err != nil || len(room) != size {
@@ -81,7 +81,7 @@ func TestRoomIsWrittenAsMemoryIs(t *testing.T) {
 	if _, _, err := give(1 << 60); err == nil {
 		t.Error("there is room for more than the disk has")
 	}
-	if _, _, err := scratch.Room(filepath.Join(folder, "none"))(1 << 30); err == nil {
+	if _, _, err := scratch.Allocator(filepath.Join(folder, "none"))(1 << 30); err == nil {
 		t.Error("a folder that is not there gives room")
 	}
 }

@@ -12,16 +12,16 @@ import (
 
 type file = *os.File
 
-func (m *Memory) open(folder string, size int) error {
+func (m *Mapping) open(folder string, size int) error {
 	return m.openBy(folder, size, unix.PROT_READ, func() error { return m.file.Truncate(int64(size)) })
 }
 
-func (m *Memory) openFull(folder string, size int) error {
+func (m *Mapping) openAllocated(folder string, size int) error {
 	return m.openBy(folder, size, unix.PROT_READ|unix.PROT_WRITE, func() error { return allocate(m.file, int64(size)) })
 }
 
 // openBy maps a file without a name, once it has its size.
-func (m *Memory) openBy(folder string, size, protection int, extend func() error) (err error) {
+func (m *Mapping) openBy(folder string, size, protection int, extend func() error) (err error) {
 	if m.file, err = os.CreateTemp(folder, "scratch-"); err != nil {
 		return err
 	}
@@ -35,7 +35,7 @@ func (m *Memory) openBy(folder string, size, protection int, extend func() error
 	return nil
 }
 
-func (m *Memory) write(b []byte, at int64) (int, error) { return m.file.WriteAt(b, at) }
+func (m *Mapping) write(b []byte, at int64) (int, error) { return m.file.WriteAt(b, at) }
 
 // fill gives a file space by zeros that are written.
 func fill(f *os.File, size int64) error {

@@ -15,7 +15,7 @@
 // Options.Patience is refused. A panic ends the server with [ErrFailed], and not the process. A slow listener holds up nobody: its
 // reply leaves the batch while others wait, and comes back when its tokens have been taken. When a reply's context ends, or nobody listens any more, it leaves the batch before the next step.
 //
-// Source: speculative decoding is Leviathan's (ICML 2023), but for its sampling (docs/adr/0077-speculative-decoding.md). N-grams are prompt lookup
+// Source: speculative decoding is Leviathan's (ICML 2023), but for its sampling (docs/adr/0078-speculative-decoding.md). N-grams are prompt lookup
 // decoding's, as in vLLM and llama.cpp. Continuous batching is Orca's (OSDI 2022); taking over a prefix is what llama.cpp's server does with its slots;
 // preemption by recomputing is vLLM's (SOSP 2023).
 package replies

@@ -135,7 +135,7 @@ func (d *Delivery) measure(ctx context.Context, env *role.Env, l *job.Lease) err
 	if err != nil {
 		return err
 	}
-	if d.Broken, err = j.Broken(l.Round, state); err != nil {
+	if d.Diverged, err = j.FindDivergence(l.Round, state); err != nil {
 		return err
 	}
 	rounds, err := choice.New(ctx, env, l)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"runtime"
 	"slices"
 
 	"github.com/tally-network/tally/core/canon"
@@ -83,14 +84,21 @@ func (d *Draft) Unused() int {
 type DraftFile struct {
 	Role  string
 	Parts [][]byte
+	owner any // of their memory, if that is not Go's
 }
 
 // file returns a file of parts, one after the other.
-func file(role string, parts ...[]byte) DraftFile { return DraftFile{role, parts} }
+func file(role string, parts ...[]byte) DraftFile { return DraftFile{Role: role, Parts: parts} }
 
 // fileOf returns a file of a tensor, which is not copied.
 func fileOf(role string, t *tensor.Tensor) DraftFile {
-	return file(role, canon.Encode(t.Head), t.Bytes())
+	return DraftFile{role, [][]byte{canon.Encode(t.Head), t.Bytes()}, t}
+}
+
+// ref returns what a store calls the file.
+func (f *DraftFile) ref() store.Ref {
+	defer runtime.KeepAlive(f)
+	return store.RefOf(f.Parts...)
 }
 
 // segment is the number of steps between checkpoints of an order that does not say.
@@ -216,7 +224,7 @@ func FromParts(ctx context.Context, s Spec, from Origin, body string, exec engin
 func fromData(ctx context.Context, s Spec, from Origin, exec engine.Executor) (*Draft, error) {
 	height, width := dataset.ImageSize(from.Model)
 	data := *s.Problem.Data
-	data.Memory = scratch.Room("")
+	data.Allocator = scratch.Allocator("")
 	folders, _, err := data.Fetch(ctx, s.Trusted, s.Fetching)
 	if err != nil {
 		return nil, err
@@ -316,7 +324,7 @@ func (d *Draft) Unsigned() *job.Order {
 	o := &job.Order{Contact: job.Contact{Key: make([]byte, ed25519.PublicKeySize)}, Problem: d.Problem, Conditions: d.Terms, Project: d.Project}
 	o.Problem.Files = nil
 	for _, f := range d.Files {
-		o.Problem.Files = append(o.Problem.Files, blobs.File(f.Role, store.RefOf(f.Parts...)))
+		o.Problem.Files = append(o.Problem.Files, blobs.File(f.Role, f.ref()))
 	}
 	return o
 }

@@ -55,7 +55,7 @@ func (d *Draft) Order(by Buyer) (job.Order, error) {
 	}
 	o.Problem.Files = nil
 	for _, f := range d.Files {
-		o.Problem.Files = append(o.Problem.Files, blobs.File(f.Role, store.RefOf(f.Parts...)))
+		o.Problem.Files = append(o.Problem.Files, blobs.File(f.Role, f.ref()))
 	}
 	return o, o.Check()
 }
@@ -66,7 +66,13 @@ func (d *Draft) Body() io.Reader {
 	for _, f := range d.Files {
 		parts = append(parts, f.Parts...)
 	}
-	return store.Joined(parts)
+	return &body{store.Joined(parts), d}
+}
+
+// body reads the files of a draft, which it holds.
+type body struct {
+	io.Reader
+	of *Draft
 }
 
 // Quote asks every offer what it would take for the order, and why it does not

@@ -2,6 +2,7 @@ package evidence
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/tally-network/tally/core/canon"
@@ -55,7 +56,7 @@ func (p *Proof) Rating(ctx context.Context, exec engine.Executor) (r replay.Rati
 		return r, nil
 	}
 	state := func(round int) (*graph.State, error) { return p.state(l.Merges[round].Root) }
-	if r.Broken, err = p.Job.Broken(l.Round, state); err != nil {
+	if r.Diverged, err = p.Job.FindDivergence(l.Round, state); err != nil {
 		return r, err
 	}
 	held, err := p.scorer(exec)
@@ -90,9 +91,13 @@ func (p *Proof) scorer(exec engine.Executor) (*replay.Scorer, error) {
 	if err != nil {
 		return nil, err
 	}
-	records, err := replay.TensorFrom(in, in.Size(), scratch.Room(""))
-	if err != nil {
+	records, err := replay.ReadRecords(in, in.Size(), scratch.Allocator(""))
+	var unfit *replay.UnfitError
+	if errors.As(err, &unfit) {
 		return nil, wrong("held-out records: %v", err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: held-out records: %w", ErrUnchecked, err)
 	}
 	held, err := p.Job.Scorer(records, exec)
 	if replay.Unscored(err) {

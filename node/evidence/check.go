@@ -42,8 +42,8 @@ type Proof struct {
 	bundle *bundle.Bundle
 }
 
-// Room is the memory in bytes that Check takes at most above four times the size
-// of a bundle, in which every part is in memory at most four times at once.
+// Room is the memory in bytes that Check takes at most above four times the size of a bundle without its
+// records: each other part is in memory at most four times at once. Records are mapped.
 const Room = 256 << 20
 
 // Limits on entries in bytes: what the chain takes as a transaction, and the
@@ -93,16 +93,19 @@ func check(ctx context.Context, src io.ReaderAt, size int64, anchored func(*bund
 	if err := p.checkStates(); err != nil {
 		return nil, err
 	}
-	p.Job, err = replay.Load(ctx, &p.Lease.Order.Problem, replay.Files{Read: p.File, Part: p.part, Folder: scratch.Folder()}, exec)
+	p.Job, err = replay.Load(ctx, &p.Lease.Order.Problem, replay.Files{Read: p.File, Part: p.part, Folder: scratch.TempDir()}, exec)
 	if err == nil {
-		err = p.checkRecords(ctx)
+		err = p.Job.CheckRecords(ctx)
 	}
 	var large *engine.LargeError
+	var unfit *replay.UnfitError
 	switch {
 	case errors.As(err, &large):
 		return nil, fmt.Errorf("%w: nothing was executed, for %w", ErrUnchecked, large)
-	case err != nil:
+	case errors.As(err, &unfit):
 		return nil, wrong("%v", err)
+	case err != nil: // of this machine
+		return nil, fmt.Errorf("%w: %w", ErrUnchecked, err)
 	}
 	return p, nil
 }
@@ -323,19 +326,11 @@ func (p *Proof) checkFile(f job.File) error {
 	if err != nil {
 		return err
 	}
-	got, err := store.List(in)
+	got, err := store.ListBlocks(in)
 	if err == nil && got.Ref != want {
 		err = wrong("file %q is not the one that the order names", f.Role)
 	}
 	return err
-}
-
-// checkRecords checks the training records, of which Load reads none.
-func (p *Proof) checkRecords(ctx context.Context) error {
-	if p.Job.Training == nil {
-		return nil
-	}
-	return p.Job.CheckRecords(ctx)
 }
 
 // File returns a file of the order.

@@ -367,8 +367,8 @@ func (j *Job) costs(p *job.Problem) error {
 	return nil
 }
 
-// CheckUnread returns an UnfitError unless a file that no step reads, of so many bytes, is what its role says:
-// held-out records are like those that the order trains on, a tokenizer is one.
+// CheckUnread checks a file that no step reads, of so many bytes, against its role. It returns an UnfitError if held-out records differ in
+// type or shape from those that the order trains on, or a tokenizer or schema is none.
 func (j *Job) CheckUnread(role string, r io.Reader, size int64) error {
 	err := fmt.Errorf("no file has the role %q", role)
 	switch {
@@ -381,14 +381,13 @@ func (j *Job) CheckUnread(role string, r io.Reader, size int64) error {
 			err = checkTokenizer(b)
 		}
 	case role == RoleSchema:
-		_, err = schema.Read(r)
+		var b []byte
+		if b, err = readAll(r, size, schema.MaxBytes); err == nil {
+			_, err = schema.Read(bytes.NewReader(b))
+		}
 	}
-	var local localError
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &local):
-		return local.error
+	if err == nil || isLocal(err) {
+		return unwrapLocal(err)
 	}
 	return &UnfitError{fmt.Errorf("%s: %w", role, err)}
 }

@@ -13,12 +13,12 @@ import (
 
 // Rating is how good the rounds of training were, which of them the order wants, and why no more were wanted.
 type Rating struct {
-	Round   int      `json:"round,omitempty"`        // that the order wants, from 1
-	Metrics Scores   `json:"metrics,omitempty"`      // of this round on held-out records
-	By      string   `json:"best_metric,omitempty"`  // by which the order compares rounds
-	Scores  []Scores `json:"round_scores,omitempty"` // of each, if it does
-	Enough  string   `json:"enough,omitempty"`       // by which scores no more were wanted; of an order that stopped
-	Broken  *Broken  `json:"not_finite,omitempty"`
+	Round    int         `json:"round,omitempty"`        // that the order wants, from 1
+	Metrics  Scores      `json:"metrics,omitempty"`      // of this round on held-out records
+	By       string      `json:"best_metric,omitempty"`  // by which the order compares rounds
+	Scores   []Scores    `json:"round_scores,omitempty"` // of each, if it does
+	Enough   string      `json:"enough,omitempty"`       // by which scores no more were wanted; of an order that stopped
+	Diverged *Divergence `json:"diverged,omitempty"`
 }
 
 // Rate adds the scores of all rounds of an order, which are nil where nobody wants them. stopped is whether it ended early.
@@ -36,17 +36,17 @@ func (r *Rating) Rate(by train.Best, all []Scores, stopped bool) {
 	}
 }
 
-// Useless reports whether the round that the order wants is broken.
-func (r *Rating) Useless() bool { return r.Broken != nil && r.Round >= r.Broken.Round }
+// ModelDiverged reports whether the round that the order wants is one that training diverged in, or after it.
+func (r *Rating) ModelDiverged() bool { return r.Diverged != nil && r.Round >= r.Diverged.Round }
 
 // mostRounds bounds how many rounds people are told the scores of.
 const mostRounds = 24
 
 // Lines says to people what they cannot see of the metrics alone.
 func (r *Rating) Lines() (out []string) {
-	if r.Broken != nil {
-		line := "NOT FINITE: " + r.Broken.String()
-		if !r.Useless() {
+	if r.Diverged != nil {
+		line := "DIVERGED: " + r.Diverged.String()
+		if !r.ModelDiverged() {
 			line += fmt.Sprintf(". The model is of round %d, before that", r.Round)
 		}
 		out = append(out, line)
@@ -67,20 +67,20 @@ func (r *Rating) Lines() (out []string) {
 	return out
 }
 
-// Broken says that training came to infinite values or to what is no number, so that its model is of no use.
-type Broken struct {
+// Divergence says that training came to infinite values or to what is no number, so that its model is of no use.
+type Divergence struct {
 	Round int    `json:"round"` // the first whose state holds such a value, from 1
 	What  string `json:"what"`  // that is one
 }
 
 // String says it to people, and what to do.
-func (b *Broken) String() string {
-	return fmt.Sprintf("after round %d %s is not a finite number, and what followed is of no use: lower problem.optimizer.learningRate, set clipNorm, or check the data", b.Round, b.What)
+func (d *Divergence) String() string {
+	return fmt.Sprintf("after round %d %s is not a finite number, and what followed is of no use: lower problem.optimizer.learningRate, set clipNorm, or check the data", d.Round, d.What)
 }
 
-// Broken looks for such values in the states of so many rounds, which state returns, counted from 0. It returns nil if the
+// FindDivergence looks for such values in the states of so many rounds, which state returns, counted from 0. It returns nil if the
 // last of them has none: weights that are no numbers stay so. A loss may recover, and is not told then.
-func (j *Job) Broken(rounds int, state func(round int) (*graph.State, error)) (*Broken, error) {
+func (j *Job) FindDivergence(rounds int, state func(round int) (*graph.State, error)) (*Divergence, error) {
 	of := func(round int) (string, error) {
 		s, err := state(round)
 		if err != nil {
@@ -97,7 +97,7 @@ func (j *Job) Broken(rounds int, state func(round int) (*graph.State, error)) (*
 	}
 	for round := range rounds {
 		if what, err = of(round); err != nil || what != "" {
-			return &Broken{round + 1, what}, err
+			return &Divergence{round + 1, what}, err
 		}
 	}
 	return nil, nil // of states that change meanwhile

@@ -38,16 +38,16 @@ func TestTrainingThatCameToNoNumber(t *testing.T) {
 		`after round 2 its weight "w"`:      {fine, stateOf(nan, inf, 0, 3), stateOf(nan, nan, nan, nan)},
 		`what its optimizer keeps as "m/w"`: {stateOf(1, inf, math.Inf(1), 2)},
 	} {
-		b, err := j.Broken(len(rounds), func(i int) (*graph.State, error) { return rounds[i], nil })
+		b, err := j.FindDivergence(len(rounds), func(i int) (*graph.State, error) { return rounds[i], nil })
 		if err != nil || (b == nil) != (want == "") || b != nil && !strings.Contains(b.String(), want) {
 			t.Errorf("%v %v, want %q", b, err, want)
 		}
 	}
-	if b, err := j.Broken(0, nil); b != nil || err != nil {
+	if b, err := j.FindDivergence(0, nil); b != nil || err != nil {
 		t.Errorf("of no rounds: %v %v", b, err)
 	}
 	gone := errors.New("gone")
-	if _, err := j.Broken(1, func(int) (*graph.State, error) { return nil, gone }); !errors.Is(err, gone) {
+	if _, err := j.FindDivergence(1, func(int) (*graph.State, error) { return nil, gone }); !errors.Is(err, gone) {
 		t.Errorf("a state that is gone: %v", err)
 	}
 }
@@ -56,19 +56,19 @@ func TestRatings(t *testing.T) {
 	const unit = train.ScoreUnit
 	all := []replay.Scores{{"accuracy": unit / 4}, {"accuracy": unit / 2}, {"accuracy": unit / 8}}
 	var r replay.Rating
-	r.Broken = &replay.Broken{Round: 3, What: "its loss"}
+	r.Diverged = &replay.Divergence{Round: 3, What: "its loss"}
 	r.Rate(train.Best{Metric: "accuracy", Patience: 1}, all, true)
 	want := []string{
-		"NOT FINITE: after round 3 its loss is not a finite number, and what followed is of no use: lower problem.optimizer.learningRate, set clipNorm, or check the data. The model is of round 2, before that",
+		"DIVERGED: after round 3 its loss is not a finite number, and what followed is of no use: lower problem.optimizer.learningRate, set clipNorm, or check the data. The model is of round 2, before that",
 		"scores    accuracy of each round: 0.25, 0.5, 0.125; the best is 0.5, of round 2",
 		"enough    its accuracy of 0.5 after round 2 was the best, and the next 1 had none better",
 	}
-	if got := r.Lines(); !slices.Equal(got, want) || r.Useless() {
+	if got := r.Lines(); !slices.Equal(got, want) || r.ModelDiverged() {
 		t.Errorf("%q", got)
 	}
-	last := replay.Rating{Broken: &replay.Broken{Round: 2, What: "its loss"}}
+	last := replay.Rating{Diverged: &replay.Divergence{Round: 2, What: "its loss"}}
 	last.Rate(train.Best{}, []replay.Scores{nil, nil, {"loss": train.NoScore}}, false)
-	if got := last.Lines(); len(got) != 1 || !last.Useless() || last.Round != 3 || last.Scores != nil {
+	if got := last.Lines(); len(got) != 1 || !last.ModelDiverged() || last.Round != 3 || last.Scores != nil {
 		t.Errorf("%+v %q", last, got)
 	}
 	long := replay.Rating{}

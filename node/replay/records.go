@@ -21,7 +21,7 @@ import (
 // Runs of tiles are read from the order's file and checked by its crown; what has not been is never read.
 type records struct {
 	tensor.Part
-	memory *scratch.Memory
+	memory *scratch.Mapping
 	file   func(ctx context.Context, at, n int64) (io.Reader, error)
 	room   func(n int64) error
 	head   int64         // bytes of the file before the elements
@@ -136,7 +136,7 @@ func (r *records) holds(from, to int) bool {
 
 // read reads runs from…to−1 and checks them, and puts them into keep unless that is nil. Rows are read in whole bands, whose
 // other tiles are those of the file as well, checked or not.
-func (r *records) read(ctx context.Context, from, to int, keep *scratch.Memory) error {
+func (r *records) read(ctx context.Context, from, to int, keep *scratch.Mapping) error {
 	l := r.Crown.Layout()
 	first, n := r.Crown.Rows(from, to)
 	row := int64(l.Cols * l.Type.Size())
@@ -271,6 +271,9 @@ func (u Unit) Held() bool {
 	first, n := u.shard()
 	return n == 0 || u.Job.records == nil || u.Job.records.holds(u.Job.Crown.Runs(first, n))
 }
+
+// isLocal reports whether an error is one of this machine.
+func isLocal(err error) bool { return errors.As(err, new(localError)) }
 
 // unwrapLocal returns an error without the mark by which Load knows those of this machine.
 func unwrapLocal(err error) error {

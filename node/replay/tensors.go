@@ -31,23 +31,26 @@ func readHead(r io.Reader, size int64) (typ tensor.DType, shape tensor.Shape, el
 	return typ, shape, io.MultiReader(bytes.NewReader(start[head:]), r), nil
 }
 
-// TensorFrom reads the records that a file of so many bytes holds, int32 [records words], in a memory.
-func TensorFrom(r io.Reader, size int64, memory tensor.Memory) (*tensor.Tensor, error) {
+// ReadRecords reads the records that a file of so many bytes holds, int32 [records words], into memory of an allocator. An UnfitError
+// says that it holds none.
+func ReadRecords(r io.Reader, size int64, alloc tensor.Allocator) (*tensor.Tensor, error) {
 	typ, shape, elements, err := readHead(r, size)
+	if err == nil && typ != tensor.Int32 { // of which every bit pattern is an element
+		err = fmt.Errorf("records are %v, and not %v", typ, tensor.Int32)
+	}
+	var local localError
+	switch {
+	case errors.As(err, &local):
+		return nil, local.error
+	case err != nil:
+		return nil, &UnfitError{err}
+	}
+	t, err := alloc.New(typ, shape)
 	if err != nil {
 		return nil, err
 	}
-	if typ != tensor.Int32 { // of which all bits are elements
-		return nil, fmt.Errorf("records are %v, and not %v", typ, tensor.Int32)
-	}
-	t, err := memory.New(typ, shape)
-	if err != nil {
-		return nil, localError{err}
-	}
-	if _, err := io.ReadFull(elements, t.Bytes()); err != nil {
-		return nil, localError{err}
-	}
-	return t, nil
+	_, err = io.ReadFull(elements, t.Bytes())
+	return t, err
 }
 
 // ReadTensor reads a canonical tensor from a whole file.
@@ -69,13 +72,10 @@ func (j *Job) checkHeldOut(r io.Reader, size int64) error {
 	return err
 }
 
-// errLarge says that a file has more bytes than its role ever has.
-var errLarge = errors.New("it has too many bytes")
-
 // readAll reads a file of at most so many bytes.
 func readAll(r io.Reader, size, limit int64) ([]byte, error) {
 	if size > limit {
-		return nil, fmt.Errorf("%w: %d, of at most %d", errLarge, size, limit)
+		return nil, fmt.Errorf("it has %d bytes, of at most %d", size, limit)
 	}
 	b, err := io.ReadAll(io.LimitReader(r, size))
 	if err != nil {

@@ -76,7 +76,7 @@ func heldOut(ctx context.Context, env *role.Env, l *job.Lease) (*tensor.Tensor, 
 	if err != nil {
 		return nil, err
 	}
-	t, err := replay.TensorFrom(in, int64(file.Size), scratch.Room(env.Store.Scratch()))
+	t, err := replay.ReadRecords(in, int64(file.Size), scratch.Allocator(env.Store.Scratch()))
 	if err != nil {
 		return nil, fmt.Errorf("held-out records: %w", err)
 	}

@@ -106,7 +106,7 @@ func (m *maker) knownInput(in graph.Value, columns []schema.Column) error {
 		}
 		return m.column(in, first)
 	}
-	x := &matrix{records: m.table.Records, memory: m.Memory}
+	x := &matrix{records: m.table.Records, alloc: m.Allocator}
 	for len(columns) > 0 {
 		same := 1
 		for same < len(columns) && columns[same].Name == columns[0].Name {
@@ -152,7 +152,7 @@ func among(c *table.Column, known []string) (*table.Column, error) {
 	for i, text := range known {
 		at[text] = i
 	}
-	v, err := c.Memory.New(tensor.Int32, tensor.Shape{c.Len()})
+	v, err := c.Allocator.New(tensor.Int32, tensor.Shape{c.Len()})
 	if err != nil {
 		return nil, err
 	}
@@ -163,7 +163,7 @@ func among(c *table.Column, known []string) (*table.Column, error) {
 		}
 		all[i] = int32(k)
 	}
-	return &table.Column{Name: c.Name, Kind: table.Category, Values: v, Categories: known, Memory: c.Memory}, nil
+	return &table.Column{Name: c.Name, Kind: table.Category, Values: v, Categories: known, Allocator: c.Allocator}, nil
 }
 
 // target returns the target that the base tells, nil if it tells none.

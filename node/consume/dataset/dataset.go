@@ -40,7 +40,7 @@ type Options struct {
 	Augment   []Augment         `json:"augment,omitempty"` // what happens to records of training, in this order
 	Text      Texts             `json:"text,omitzero"`     // how texts become tokens
 
-	Memory tensor.Memory `json:"-"` // in which lies what is read and made; nil: Go's
+	Allocator tensor.Allocator `json:"-"` // in which lies what is read and made; nil: Go's
 }
 
 // HeldOut says which records training never sees.

@@ -75,9 +75,10 @@ func (m *maker) language(in graph.Value, vocabulary int) (err error) {
 	if err != nil {
 		return err
 	}
-	layout := sequences.Layout{Length: in.Shape[1] + 1, Long: m.Text.Long, Pack: m.Text.Pack, OnePerText: len(forms) > 1, Memory: m.Memory}
+	layout := sequences.Layout{Length: in.Shape[1] + 1, Long: m.Text.Long, Pack: m.Text.Pack, OnePerText: len(forms) > 1, Allocator: m.Allocator}
 	layout.Pad = m.encoder.pad()
 	var parts [2]map[string]*tensor.Tensor
+	defer runtime.KeepAlive(&parts)
 	for i, records := range [][]int{m.training, m.heldOut} {
 		if parts[i], err = m.lay(forms, records, layout, vocabulary); err != nil {
 			return err
@@ -96,10 +97,10 @@ func (m *maker) language(in graph.Value, vocabulary int) (err error) {
 			m.out.Objective.Mask = lossMaskField
 		}
 	}
-	if m.out.Training, err = m.out.Fields.PackIn(m.Memory, parts[0], nil); err != nil {
+	if m.out.Training, err = m.out.Fields.PackIn(m.Allocator, parts[0], nil); err != nil {
 		return err
 	}
-	m.out.HeldOut, err = m.out.Fields.PackIn(m.Memory, parts[1], nil)
+	m.out.HeldOut, err = m.out.Fields.PackIn(m.Allocator, parts[1], nil)
 	return err
 }
 
@@ -124,7 +125,7 @@ func (m *maker) lay(forms []tokenField, records []int, layout sequences.Layout, 
 	out := map[string]*tensor.Tensor{}
 	for _, f := range forms {
 		var all []sequences.Example
-		keeper := sequences.Keeper{Memory: m.Memory}
+		arena := sequences.TokenArena{Allocator: m.Allocator}
 		tokens := 0
 		for _, record := range records {
 			s, err := f.read(record)
@@ -145,14 +146,14 @@ func (m *maker) lay(forms []tokenField, records []int, layout sequences.Layout, 
 				}
 			}
 			for i := range s {
-				if s[i], err = keeper.Keep(s[i]); err != nil {
+				if s[i], err = arena.Add(s[i]); err != nil {
 					return nil, err
 				}
 			}
 			all = append(all, s...)
 		}
 		rows, err := sequences.Lay(all, layout)
-		if runtime.KeepAlive(keeper); err != nil {
+		if runtime.KeepAlive(arena); err != nil {
 			return nil, err
 		}
 		m.out.Texts += len(all)
@@ -189,7 +190,7 @@ func (m *maker) addAuxiliary(to map[string]*tensor.Tensor, rows *sequences.Rows)
 		if to[in.Name] != nil {
 			return fmt.Errorf("the model's input %q has one value, but the loss reads pairs of texts: export the model without it", in.Name)
 		}
-		if to[in.Name], err = auxiliaryOf(m.Memory, of, rows, in); err != nil {
+		if to[in.Name], err = auxiliaryOf(m.Allocator, of, rows, in); err != nil {
 			return err
 		}
 	}
@@ -207,7 +208,7 @@ func (m *maker) refuseAuxiliary() error {
 }
 
 // auxiliaryOf returns what an auxiliary input reads of some rows, [rows tokens].
-func auxiliaryOf(memory tensor.Memory, of func(*sequences.Rows) *tensor.Tensor, rows *sequences.Rows, in graph.Value) (*tensor.Tensor, error) {
+func auxiliaryOf(alloc tensor.Allocator, of func(*sequences.Rows) *tensor.Tensor, rows *sequences.Rows, in graph.Value) (*tensor.Tensor, error) {
 	n := rows.Tokens.Shape[0]
 	if len(in.Shape) != 2 || in.Shape[1] > rows.Tokens.Shape[1] {
 		return nil, fmt.Errorf("input %q of the model is %v%v, but should have as many places as there are tokens", in.Name, in.Type, in.Shape)
@@ -216,7 +217,7 @@ func auxiliaryOf(memory tensor.Memory, of func(*sequences.Rows) *tensor.Tensor, 
 	if of != nil {
 		from = of(rows)
 	}
-	out, err := memory.New(from.Type, tensor.Shape{n, in.Shape[1]})
+	out, err := alloc.New(from.Type, tensor.Shape{n, in.Shape[1]})
 	if err != nil || of == nil {
 		return out, err
 	}
@@ -260,18 +261,18 @@ func (m *maker) text(in graph.Value, c *table.Column) (err error) {
 	if c, _, err = m.whole(c); err != nil {
 		return err
 	}
-	all, keeper := make([]sequences.Example, c.Len()), sequences.Keeper{Memory: m.Memory}
-	defer runtime.KeepAlive(&keeper)
+	all, arena := make([]sequences.Example, c.Len()), sequences.TokenArena{Allocator: m.Allocator}
+	defer runtime.KeepAlive(&arena)
 	for i := range all {
 		tokens, err := m.encoder.tokenizer.Encode(c.Texts.At(i), true)
 		if err == nil {
-			all[i], err = keeper.Keep(sequences.Example{Tokens: tokens})
+			all[i], err = arena.Add(sequences.Example{Tokens: tokens})
 		}
 		if err != nil {
 			return fmt.Errorf("record %d: %w", i+1, err)
 		}
 	}
-	rows, err := sequences.Lay(all, sequences.Layout{Length: in.Shape[1], Long: m.Text.Long, OnePerText: true, Pad: m.encoder.pad(), Memory: m.Memory})
+	rows, err := sequences.Lay(all, sequences.Layout{Length: in.Shape[1], Long: m.Text.Long, OnePerText: true, Pad: m.encoder.pad(), Allocator: m.Allocator})
 	if err != nil {
 		return fmt.Errorf("column %q: %w", c.Name, err)
 	}

@@ -93,7 +93,7 @@ func (m *maker) pack() error {
 		to      **tensor.Tensor
 	}{{m.training, &m.out.Training}, {m.heldOut, &m.out.HeldOut}} {
 		var err error
-		if *x.to, err = m.out.Fields.PackIn(m.Memory, m.values, x.records); err != nil {
+		if *x.to, err = m.out.Fields.PackIn(m.Allocator, m.values, x.records); err != nil {
 			return err
 		}
 	}
@@ -205,7 +205,7 @@ func (m *maker) features(in graph.Value) error {
 	if c := m.onlyText(columns); c != nil && in.Type.Integer() && len(in.Shape) == 2 {
 		return m.text(in, c)
 	}
-	x := &matrix{records: m.table.Records, memory: m.Memory}
+	x := &matrix{records: m.table.Records, alloc: m.Allocator}
 	for _, c := range columns {
 		c, learnt, err := m.whole(c)
 		if err != nil {

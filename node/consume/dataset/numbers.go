@@ -22,7 +22,7 @@ const maxElements = tensor.MaxBytes / 4
 // column of its own that is 1 where it is said.
 type matrix struct {
 	records int
-	memory  tensor.Memory
+	alloc   tensor.Allocator
 	names   []schema.Column
 	columns []feature
 }
@@ -115,7 +115,7 @@ func (f *feature) at(record int) float32 {
 
 // tensor returns the features, float32 [records width].
 func (x *matrix) tensor() (*tensor.Tensor, error) {
-	t, err := x.memory.New(tensor.Float32, tensor.Shape{x.records, x.width()})
+	t, err := x.alloc.New(tensor.Float32, tensor.Shape{x.records, x.width()})
 	if err != nil {
 		return nil, err
 	}

@@ -55,7 +55,7 @@ func (o *Options) read(folders []string, height, width int) (*table.Table, error
 		}
 		kinds[name] = k
 	}
-	opt := source.Options{Kinds: kinds, Memory: o.Memory, Images: images.Options{Height: height, Width: width}}
+	opt := source.Options{Kinds: kinds, Allocator: o.Allocator, Images: images.Options{Height: height, Width: width}}
 	if o.Size != [2]int{} {
 		opt.Images.Height, opt.Images.Width = o.Size[0], o.Size[1]
 	}

@@ -5,7 +5,11 @@ import (
 	"crypto/ed25519"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
+
+	"github.com/libp2p/go-libp2p/core/peer"
+	manet "github.com/multiformats/go-multiaddr/net"
 
 	"github.com/tally-network/tally/internal/fetch"
 	"github.com/tally-network/tally/node/consume/sharing"
@@ -14,12 +18,12 @@ import (
 
 // fromPeers finds a file that peers share.
 func (c *Cache) fromPeers(_ context.Context, net *fetch.Network, source string) (*found, error) {
-	n, err := sharing.Parse(source)
+	n, err := sharing.ParseURI(source)
 	if err != nil {
 		return nil, err
 	}
 	if !c.isTrusted(source) {
-		if err := n.CheckPublic(fetch.IsPublic); err != nil {
+		if err := checkPublic(n.Peers); err != nil {
 			return nil, fmt.Errorf("%w; if you know the peer, add --allow with the source", err)
 		}
 	}
@@ -40,4 +44,20 @@ func (c *Cache) fromPeers(_ context.Context, net *fetch.Network, source string) 
 		return n.Copy(ctx, h, to, have, report)
 	}
 	return &found{files: []location{file}, net: net.Anonymous(), key: sharing.Scheme + n.Ref.String() + "?" + n.Filename, pinned: source}, nil
+}
+
+// checkPublic refuses peers at addresses that are not public. An order's author must not reach the user's own network.
+func checkPublic(peers []peer.AddrInfo) error {
+	for _, p := range peers {
+		for _, a := range p.Addrs {
+			ip, err := manet.ToIP(a)
+			if err != nil {
+				return fmt.Errorf("peer %s has no IP address: name one", a)
+			}
+			if of, ok := netip.AddrFromSlice(ip); !ok || !fetch.IsPublic(of) {
+				return fmt.Errorf("peer %s %w", a, fetch.ErrInside)
+			}
+		}
+	}
+	return nil
 }

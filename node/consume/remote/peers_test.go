@@ -31,10 +31,10 @@ func TestFilesThatPeersShare(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	source := s.Names()[0].String()
+	source := s.URIs()[0].String()
 	c := &remote.Cache{Dir: t.TempDir(), Env: func(string) string { return "" }}
 	_, err = c.Fetch(t.Context(), source)
-	refuses(t, err, "own network")
+	refuses(t, err, "leads to this machine or its network")
 	c.Trusted = []string{source}
 	f, err := c.Fetch(t.Context(), source)
 	if err != nil || f.Source != source {

@@ -9,7 +9,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/ipfs/go-cid"
-	"github.com/libp2p/go-libp2p/core/peer"
 
 	"github.com/tally-network/tally/p2p"
 	"github.com/tally-network/tally/store"
@@ -18,8 +17,9 @@ import (
 // atOnce bounds the blocks that are asked for at the same time.
 const atOnce = 4
 
-// Copy writes the file behind the whole blocks of it that are there, of have bytes, and reports how many bytes are.
-func (n *Name) Copy(ctx context.Context, h *p2p.Host, to *os.File, have int64, report func(done int64)) error {
+// Copy fetches the file into to. Of the first have bytes it keeps whole blocks that the CID confirms. report is told how many
+// bytes are there.
+func (n *URI) Copy(ctx context.Context, h *p2p.Host, to *os.File, have int64, report func(done int64)) error {
 	var sources []p2p.Source
 	for _, p := range n.Peers {
 		var addrs []string
@@ -35,11 +35,14 @@ func (n *Name) Copy(ctx context.Context, h *p2p.Host, to *os.File, have int64, r
 	if err != nil {
 		return err
 	}
-	l, err := n.Ref.ReadIndex(index)
+	l, err := n.Ref.BlockList(index)
 	if err != nil {
 		return err
 	}
-	first := int(min(have, n.Ref.Size) / store.BlockSize)
+	first, err := confirmed(to, have, l)
+	if err != nil {
+		return err
+	}
 	for from := first; from < len(l.Blocks); from += atOnce {
 		of := l.Blocks[from:min(from+atOnce, len(l.Blocks))]
 		blocks := make([][]byte, len(of))
@@ -68,6 +71,20 @@ func (n *Name) Copy(ctx context.Context, h *p2p.Host, to *os.File, have int64, r
 	return nil
 }
 
+// confirmed returns how many whole blocks of a file's first bytes are those of the list.
+func confirmed(f *os.File, have int64, l store.BlockList) (n int, err error) {
+	block := make([]byte, store.BlockSize)
+	for ; int64(n+1)*store.BlockSize <= min(have, l.Ref.Size); n++ {
+		if _, err := f.ReadAt(block, int64(n)*store.BlockSize); err != nil {
+			return n, err
+		}
+		if store.RefOf(block).CID != l.Blocks[n] {
+			break
+		}
+	}
+	return n, nil
+}
+
 // get asks one source after another for a block.
 func get(ctx context.Context, sources []p2p.Source, c cid.Cid) ([]byte, error) {
 	var failed error
@@ -79,9 +96,7 @@ func get(ctx context.Context, sources []p2p.Source, c cid.Cid) ([]byte, error) {
 		if err == nil {
 			err = errors.New("it gave other bytes")
 		}
-		failed = errors.Join(failed, fmt.Errorf("peer %s: %w", short(s.Peer()), err))
+		failed = errors.Join(failed, fmt.Errorf("peer %s: %w", s.Peer().ShortString(), err))
 	}
 	return nil, failed
 }
-
-func short(id peer.ID) string { return id.ShortString() }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/internal/bounded"
+	"github.com/tally-network/tally/internal/fetch"
 	"github.com/tally-network/tally/p2p"
 	"github.com/tally-network/tally/store"
 )
@@ -20,12 +21,12 @@ import (
 // Shared are files whose blocks are handed out.
 type Shared struct {
 	files  []*os.File
-	blocks map[cid.Cid]place
-	names  []Name
+	blocks map[cid.Cid]extent
+	uris   []URI
 }
 
-// place is where a block lies: in a file, or in memory if that is nil.
-type place struct {
+// extent is where a block lies: in a file, or in memory if that is nil.
+type extent struct {
 	file  *os.File
 	at    int64
 	size  int
@@ -35,17 +36,17 @@ type place struct {
 // Share reads files and has a host hand out their blocks to everybody. It returns what they are called. Close them at the end.
 // progress is told how many bytes of which file are read; it may be nil.
 func Share(ctx context.Context, h *p2p.Host, files []string, progress func(name string, done, total int64)) (_ *Shared, err error) {
-	s := &Shared{blocks: map[cid.Cid]place{}}
+	s := &Shared{blocks: map[cid.Cid]extent{}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.Close())
 		}
 	}()
-	me, err := h.Reachable()
+	me, err := h.AddrInfo()
 	if err != nil {
 		return nil, err
 	}
-	me.Addrs = me.Addrs[:min(len(me.Addrs), 2)] // by both transports, from the nearest network
+	me.Addrs = me.Addrs[:min(len(me.Addrs), 2)] // the first IP in order of text, by TCP and QUIC
 	for _, name := range files {
 		if err := s.add(ctx, name, me, progress); err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
@@ -61,11 +62,11 @@ func (s *Shared) add(ctx context.Context, name string, me peer.AddrInfo, progres
 		return err
 	}
 	s.files = append(s.files, f)
-	l, err := store.List(&told{ctx, io.NewSectionReader(f, 0, size), 0, func(done int64) {
+	l, err := store.ListBlocks(fetch.Counting(fetch.Reader(ctx, io.NewSectionReader(f, 0, size)), 0, func(done int64) {
 		if progress != nil {
 			progress(filepath.Base(name), done, size)
 		}
-	}})
+	}))
 	if err != nil {
 		return err
 	}
@@ -74,17 +75,17 @@ func (s *Shared) add(ctx context.Context, name string, me peer.AddrInfo, progres
 	}
 	for i, c := range l.Blocks {
 		at := int64(i) * store.BlockSize
-		s.blocks[c] = place{file: f, at: at, size: int(min(store.BlockSize, size-at))}
+		s.blocks[c] = extent{file: f, at: at, size: int(min(store.BlockSize, size-at))}
 	}
 	if l.Index != nil {
-		s.blocks[l.Ref.CID] = place{index: l.Index}
+		s.blocks[l.Ref.CID] = extent{index: l.Index}
 	}
-	s.names = append(s.names, Name{l.Ref, filepath.Base(name), []peer.AddrInfo{me}})
+	s.uris = append(s.uris, URI{l.Ref, filepath.Base(name), []peer.AddrInfo{me}})
 	return nil
 }
 
 // Names returns what the files are called, in their order.
-func (s *Shared) Names() []Name { return s.names }
+func (s *Shared) URIs() []URI { return s.uris }
 
 // Block implements p2p.Blocks.
 func (s *Shared) Block(_ context.Context, c cid.Cid) ([]byte, error) {
@@ -111,23 +112,4 @@ func (s *Shared) Close() (err error) {
 		err = errors.Join(err, f.Close())
 	}
 	return err
-}
-
-// told is a reader that tells how far it is, and ends with a context.
-type told struct {
-	ctx  context.Context
-	r    io.Reader
-	n    int64
-	tell func(done int64)
-}
-
-// Read implements io.Reader.
-func (t *told) Read(b []byte) (int, error) {
-	if err := t.ctx.Err(); err != nil {
-		return 0, err
-	}
-	n, err := t.r.Read(b)
-	t.n += int64(n)
-	t.tell(t.n)
-	return n, err
 }

@@ -54,12 +54,12 @@ const (
 
 // Layout says how rows are made.
 type Layout struct {
-	Length     int           // tokens of a row, at least 2
-	Long       Rule          // "": Refuse
-	Pack       bool          // several texts in a row
-	Pad        int32         // stands where a row has no token
-	OnePerText bool          // a row for each text, even if nothing of it is learnt
-	Memory     tensor.Memory // of the rows; nil: Go's
+	Length     int              // tokens of a row, at least 2
+	Long       Rule             // "": Refuse
+	Pack       bool             // several texts in a row
+	Pad        int32            // stands where a row has no token
+	OnePerText bool             // a row for each text, even if nothing of it is learnt
+	Allocator  tensor.Allocator // of the rows; nil: Go's
 }
 
 // MaxTokens bounds the tokens of all rows.
@@ -183,7 +183,7 @@ func (r *Rows) fill(rows [][]span, l Layout) error {
 		kind tensor.DType
 	}{{&r.Tokens, tensor.Int32}, {&r.LossMask, tensor.Uint8}, {&r.AttentionMask, tensor.Uint8}, {&r.Positions, tensor.Int32}, {&r.Segments, tensor.Int32}} {
 		var err error
-		if *x.to, err = l.Memory.New(x.kind, shape); err != nil {
+		if *x.to, err = l.Allocator.New(x.kind, shape); err != nil {
 			return err
 		}
 	}

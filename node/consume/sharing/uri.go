@@ -1,9 +1,7 @@
 package sharing
 
 import (
-	"errors"
 	"fmt"
-	"net/netip"
 	"net/url"
 	"path"
 	"slices"
@@ -11,7 +9,6 @@ import (
 
 	"github.com/libp2p/go-libp2p/core/peer"
 	ma "github.com/multiformats/go-multiaddr"
-	manet "github.com/multiformats/go-multiaddr/net"
 
 	"github.com/tally-network/tally/p2p"
 	"github.com/tally-network/tally/store"
@@ -20,18 +17,18 @@ import (
 // Scheme is how names begin.
 const Scheme = "tally:"
 
-// maxName bounds a name in bytes: a file's own, and some addresses.
-const maxName = 4 << 10
+// maxURI bounds a name in bytes: a file's own, and some addresses.
+const maxURI = 4 << 10
 
-// Name says what a file is, and who has it.
-type Name struct {
+// URI says what a file is, and who has it: a magnet link has the same parts as xl, dn and x.pe.
+type URI struct {
 	Ref      store.Ref
 	Filename string // whose end says the format
 	Peers    []peer.AddrInfo
 }
 
 // String returns what Parse reads.
-func (n *Name) String() string {
+func (n *URI) String() string {
 	q := []string{"filename=" + url.QueryEscape(n.Filename)}
 	for _, p := range n.Peers {
 		addrs, err := peer.AddrInfoToP2pAddrs(&p)
@@ -46,10 +43,10 @@ func (n *Name) String() string {
 }
 
 // Parse reads a name, which may come from anybody.
-func Parse(text string) (n Name, err error) {
+func ParseURI(text string) (n URI, err error) {
 	rest, ok := strings.CutPrefix(text, Scheme)
-	if !ok || len(text) > maxName {
-		return n, fmt.Errorf("a name of %d bytes: it begins with %s and has at most %d", len(text), Scheme, maxName)
+	if !ok || len(text) > maxURI {
+		return n, fmt.Errorf("a name of %d bytes: it begins with %s and has at most %d", len(text), Scheme, maxURI)
 	}
 	ref, query, _ := strings.Cut(rest, "?")
 	if n.Ref, err = store.ParseRef(ref); err != nil {
@@ -79,23 +76,3 @@ func Parse(text string) (n Name, err error) {
 	slices.SortFunc(n.Peers, func(a, b peer.AddrInfo) int { return strings.Compare(string(a.ID), string(b.ID)) })
 	return n, nil
 }
-
-// CheckPublic returns an error unless each peer is at an address that public is true of: an order's author must not have machines
-// of a user's own network asked.
-func (n *Name) CheckPublic(public func(netip.Addr) bool) error {
-	for _, p := range n.Peers {
-		for _, a := range p.Addrs {
-			ip, err := manet.ToIP(a)
-			if err != nil {
-				return fmt.Errorf("peer %s has no IP address: name one", a)
-			}
-			if of, ok := netip.AddrFromSlice(ip); !ok || !public(of) {
-				return errors.Join(ErrInside, fmt.Errorf("peer %s", a))
-			}
-		}
-	}
-	return nil
-}
-
-// ErrInside says that a name leads into the user's own network.
-var ErrInside = errors.New("it lies on a machine of your own network, where what others name is not asked for")

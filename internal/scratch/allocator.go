@@ -9,24 +9,23 @@ import (
 // least is the size in bytes from which on room lies in a file: less costs less than a file does.
 const least = 16 << 20
 
-// Room returns what gives room to write into, with what has to be held while it is used; it is a tensor.Memory. What is large lies in a
-// file in the folder, which has space for all of it from the start: a full disk is an error here, and never of who writes. An empty folder
-// is [Folder].
-func Room(folder string) func(size int) (room []byte, owner any, err error) {
+// Allocator returns memory for tensors. From 16 MiB on it is mapped from an unlinked file in the folder; empty: [TempDir]. Its space is
+// allocated first, so a full disk is an error here, and no SIGBUS later.
+func Allocator(folder string) func(size int) (b []byte, owner any, err error) {
 	return func(size int) ([]byte, any, error) {
 		if size < least {
 			return aligned(size), nil, nil
 		}
-		m := &Memory{}
-		if err := m.openFull(cmp.Or(folder, Folder()), size); err != nil {
+		m := &Mapping{}
+		if err := m.openAllocated(cmp.Or(folder, TempDir()), size); err != nil {
 			return nil, nil, failed(size, err)
 		}
 		return m.bytes, m, nil
 	}
 }
 
-// Folder returns where large files lie for a while: as TMPDIR says, or else not where many systems hold files in memory.
-func Folder() string {
+// TempDir returns TMPDIR, or else /var/tmp: /tmp is often held in memory.
+func TempDir() string {
 	const onDisk = "/var/tmp"
 	if info, err := os.Stat(onDisk); os.Getenv("TMPDIR") == "" && err == nil && info.IsDir() {
 		return onDisk
