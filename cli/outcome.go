@@ -95,7 +95,7 @@ func rate(w io.Writer, r *replay.Rating) {
 // files tells where a delivery lies and how to check it.
 func files(w io.Writer, d *consume.Delivery) {
 	if len(d.Metrics) > 0 {
-		fmt.Fprintf(w, "\nOn records that it has never seen: %s%s\n", d.Metrics, d.Kept())
+		fmt.Fprintf(w, "\nOn held-out records, which this order did not train on: %s%s\n", d.Metrics, d.Kept())
 	}
 	fmt.Fprintf(w, "\nThe model is in\n  %s\n  %s\n  %s\n", d.Safetensors, d.ONNX, cmp.Or(d.Tokenizer, d.Schema))
 	if d.Adapter != "" {

@@ -34,6 +34,8 @@ type Options struct {
 	Key ed25519.PrivateKey
 	// Listen holds multiaddrs. Empty: TCP and QUIC on free ports of 127.0.0.1.
 	Listen []string
+	// MayDial, if not nil, says which addresses are dialled at all: peers tell of others than those that the host was given.
+	MayDial func(ma.Multiaddr) bool
 	// Metrics is the node's own registry. Nil: nobody looks.
 	Metrics prometheus.Registerer
 	// Log is the node's. Nil: nothing is logged.
@@ -117,6 +119,7 @@ func New(o Options) (*Host, error) {
 		libp2p.Transport(libp2pquic.NewTransport),
 		libp2p.Security(noise.ID, noise.New),
 		libp2p.ConnectionManager(conns),
+		libp2p.ConnectionGater(gater{o.MayDial}),
 		libp2p.ResourceManager(door),
 		libp2p.BandwidthReporter(h.metrics.bandwidth),
 		libp2p.UserAgent("tally"),

@@ -94,6 +94,9 @@ func ListBlocks(r io.Reader) (BlockList, error) {
 	size, block := int64(0), make([]byte, BlockSize)
 	for {
 		n, err := io.ReadFull(r, block)
+		if n > 0 && len(sums) == MaxBlocks {
+			return BlockList{}, errLong
+		}
 		if n > 0 || size == 0 {
 			sums, size = append(sums, sum(block[:n])), size+int64(n)
 		}
@@ -102,9 +105,6 @@ func ListBlocks(r io.Reader) (BlockList, error) {
 			return blockList(size, sums), nil
 		case err != nil:
 			return BlockList{}, err
-		}
-		if len(sums) == MaxBlocks {
-			return BlockList{}, errLong
 		}
 	}
 }

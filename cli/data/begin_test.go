@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -102,6 +103,16 @@ func TestOrdersLeaveIDsOut(t *testing.T) {
 		if order, err := os.ReadFile(b.File); err != nil || !strings.Contains(string(order), want) || !strings.Contains(string(order), `# "name" tells each record apart`) || strings.Contains(string(order), `# "id" tells each record apart`) == (c.keep != nil) {
 			t.Errorf("%s %v, want %s", order, err, want)
 		}
+	}
+	if _, err := data.Begin(t.Context(), filepath.Join(dir, "kept"), data.Sketch{Options: dataset.Options{Source: source, Target: "label", Kinds: map[string]string{"name": "text"}}, Keep: []string{"name"}}, nil); err == nil || !strings.Contains(err.Error(), "text of many values") {
+		t.Errorf("a text is kept that no model reads: %v", err)
+	}
+	index := filepath.Join(dir, "index.csv")
+	if err := os.WriteFile(index, []byte("__index_level_0__,x,label\n"+strings.Repeat("7,1,a\n3,2,b\n", 20)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := data.Begin(t.Context(), filepath.Join(dir, "pandas"), data.Sketch{Options: dataset.Options{Source: index, Target: "label"}}, nil); err != nil || !slices.Equal(b.Data.Ignore, []string{"__index_level_0__"}) {
+		t.Errorf("the index of a table is learnt from: %v", err)
 	}
 	if _, err := data.Begin(t.Context(), filepath.Join(dir, "none"), data.Sketch{Options: dataset.Options{Source: source, Target: "label", Ignore: []string{"weight"}}}, nil); err == nil || !strings.Contains(err.Error(), "weight") {
 		t.Errorf("a column that there is not is ignored: %v", err)

@@ -15,12 +15,14 @@ import (
 
 	"github.com/tally-network/tally/cli/interrupt"
 	"github.com/tally-network/tally/cli/numbers"
+	"github.com/tally-network/tally/format/images"
 	"github.com/tally-network/tally/format/onnx"
 	"github.com/tally-network/tally/format/text"
 	"github.com/tally-network/tally/internal/bounded"
 	"github.com/tally-network/tally/internal/replace"
 	"github.com/tally-network/tally/model/zoo"
 	"github.com/tally-network/tally/node/consume"
+	"github.com/tally-network/tally/node/consume/sharing"
 )
 
 // maxNew bounds the parameters of a model that is written here: it is made in
@@ -83,6 +85,8 @@ model in the supported operators does as well.`,
 	f.StringVar(&of.Target, "target", "", "column of the data to predict; or that holds texts or chats")
 	f.StringArrayVar(&of.Ignore, "ignore", nil, "column of the data that nothing reads, once for each")
 	f.StringArrayVar(&of.Keep, "keep", nil, "column to learn from though it looks like an id, once for each")
+	f.Var(numbers.Within(&of.Size[0], 0, images.MaxExtent), "height", "pixels to which images are resized (default: as they are)")
+	f.Var(numbers.Within(&of.Size[1], 0, images.MaxExtent), "image-width", "pixels to which images are resized")
 	f.StringVar(&of.Text.Tokenizer, "tokenizer", "", "of texts in the data: a tokenizer.json, or a model's folder (default: bytes)")
 	f.Var(numbers.Within(&g.Context, 1, zoo.MaxExtent), "context", "characters that the model reads at once")
 	f.Var(numbers.Within(&g.Width, 1, zoo.MaxExtent), "width", "width of the model")
@@ -151,8 +155,11 @@ func proposed(ctx context.Context, show Show, progress io.Writer, dir string, of
 			fmt.Fprintln(w, reason)
 		}
 		allow := ""
-		if p.Outside {
+		switch {
+		case p.Outside:
 			allow = " --allow " + filepath.Dir(filepath.Clean(of.Source))
+		case strings.HasPrefix(of.Source, sharing.Scheme): // whose peers may be of the user's own network
+			allow = " --allow '" + of.Source + "'"
 		}
 		fmt.Fprintf(w, "%s has %d parameters\nEdit %s, then\n  tally order validate %s%s --home HOME\nwhere HOME is the consumer's: tally-devnet/consumer on a devnet\n", p.Model, p.Parameters, p.File, p.File, allow)
 	})

@@ -7,7 +7,9 @@ import (
 )
 
 // Progress tells how far a file is that is fetched: a line at its beginning, after each ten seconds, and at its end.
-func Progress(w io.Writer) func(name string, done, total int64) {
+func Progress(w io.Writer) func(name string, done, total int64) { return progressOf(w, "fetching") }
+
+func progressOf(w io.Writer, doing string) func(name string, done, total int64) {
 	var last string
 	var next time.Time
 	return func(name string, done, total int64) {
@@ -20,6 +22,6 @@ func Progress(w io.Writer) func(name string, done, total int64) {
 		if total >= 0 {
 			of = fmt.Sprintf(" of %.4g", float64(total)/1e6)
 		}
-		fmt.Fprintf(w, "fetching %s: %.4g%s MB\n", name, float64(done)/1e6, of)
+		fmt.Fprintf(w, "%s %s: %.4g%s MB\n", doing, name, float64(done)/1e6, of)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tally-network/tally/internal/filelock"
 	"github.com/tally-network/tally/node/consume/sharing"
 	"github.com/tally-network/tally/p2p"
 )
@@ -41,7 +42,7 @@ others reach it, with a port that stays the same.`,
   tally order new birds --data 'tally:bafk….1048576?filename=birds.parquet&peer=/ip4/…' --target species`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return give(cmd.Context(), show, filepath.Join(*home, shareKey), listen, args, Progress(cmd.ErrOrStderr()))
+			return give(cmd.Context(), show, filepath.Join(*home, shareKey), listen, args, progressOf(cmd.ErrOrStderr(), "reading"))
 		},
 	}
 	cmd.Flags().StringVar(&listen, "listen", "", "multiaddress to listen on (default: a free port of 127.0.0.1)")
@@ -53,6 +54,14 @@ func give(ctx context.Context, show Show, keyFile, listen string, files []string
 	key, err := keyOf(keyFile)
 	if err != nil {
 		return err
+	}
+	lock, err := os.OpenFile(keyFile+".lock", os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lock.Close()) }()
+	if taken, err := filelock.Try(lock); err != nil || taken { // two of one key on one port would each get the other's requests
+		return errors.Join(err, fmt.Errorf("another tally data share of this home runs: stop it, and name all files in one command; or name another --home"))
 	}
 	o := p2p.Options{Key: key}
 	if listen != "" {

@@ -60,7 +60,7 @@ when they are asked for, beside the model, and reply in its batches. --adapters 
 them, and what is put there later is served as well.
 
 Tokens are drafted by what the text has said before, and where that is right several come at
-once (--speculate). With --draft-model a smaller model of the same family drafts as well. No
+once (--speculative). With --draft-model a smaller model of the same family drafts as well. No
 reply depends on it.
 
 It listens on this machine only. For others name an address with --listen and keys with
@@ -122,7 +122,7 @@ func (s *serving) models(ctx context.Context, paths []string) (m reply.Models, c
 		return nil, nil, err
 	}
 	o := local.Options{Exec: executor(s.threads), Find: local.NewLibrary(pulled), Replies: replies.Options{Sequences: s.together, Bytes: int64(s.memoryMB) << 20}}
-	if o.Replies.Speculate, o.Draft, err = s.drafts.parse(); err != nil {
+	if o.Replies.Speculative, o.Draft, err = s.drafts.parse(); err != nil {
 		return nil, nil, err
 	}
 	if (len(adapters) > 0 || s.folder != "") && len(paths) != 1 {

@@ -150,7 +150,7 @@ func (c *conversation) open(ctx context.Context) (close func() error, err error)
 	}
 	c.name, c.called = files.NameOf(c.path), files.NameOf(path)
 	o := local.Options{Exec: executor(c.threads), Keep: -1, MaxOpen: 1}
-	if o.Replies.Speculate, o.Draft, err = c.drafts.parse(); err != nil {
+	if o.Replies.Speculative, o.Draft, err = c.drafts.parse(); err != nil {
 		return nil, err
 	}
 	if c.adapter != "" {

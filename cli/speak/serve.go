@@ -130,7 +130,7 @@ func (s *Service) Open(_ context.Context, names []string) error {
 			}
 		}
 		e := executor(s.threads())
-		r := replies.Start(f.Weights, e, replies.Options{Sequences: s.together, Bytes: int64(s.memoryMB) << 20, Speculate: speculate})
+		r := replies.Start(f.Weights, e, replies.Options{Sequences: s.together, Bytes: int64(s.memoryMB) << 20, Speculative: speculate})
 		s.open = append(s.open, r)
 		s.add(files.NameOf(name), f, m, r, e)
 		s.base, s.exec = f, e

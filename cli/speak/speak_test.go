@@ -64,7 +64,7 @@ func TestRun(t *testing.T) {
 	if again := say("why?\n", "--seed", "5"); again != first {
 		t.Errorf("%q from standard input, %q as an argument", again, first)
 	}
-	for _, how := range [][]string{{"--speculate", "off"}, {"--draft-model", lmtest.Folder(t, "draft", nil)}} {
+	for _, how := range [][]string{{"--speculative", "off"}, {"--draft-model", lmtest.Folder(t, "draft", nil)}} {
 		if again := say("", append([]string{"why?", "--seed", "5"}, how...)...); again != first {
 			t.Errorf("%q with %v, %q without", again, how, first)
 		}
@@ -114,7 +114,7 @@ func TestRunAdapted(t *testing.T) {
 		"take the adapter's own base": {"run", tiny, "why?", "--adapter", lmtest.Adapter(t, "gpt2")}, "adapter_config.json": {"run", tiny, "why?", "--adapter", tiny},
 		"adapter tiny+gpt2": {"run", tiny, "why?", "--network", "--adapter", lmtest.Adapter(t, "gpt2")}, "want NAME=FOLDER": {"gateway", tiny, "--adapter", "=x"},
 		"adapters with 2 models": {"gateway", tiny, tiny, "--adapter", adapter}, "providers have the models": {"gateway", "--network", "--adapter", adapter},
-		"adapters with 0 models": {"gateway", "--adapters", adapter}, "want ngram or off": {"run", tiny, "why?", "--speculate", "much"},
+		"adapters with 0 models": {"gateway", "--adapters", adapter}, "want ngram or off": {"run", tiny, "why?", "--speculative", "much"},
 	} {
 		if err := tally(t.Context(), "", io.Discard, args...); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%v, want %q", err, says)

@@ -13,7 +13,7 @@ import (
 type speculating struct{ method, draft string }
 
 func (s *speculating) flags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&s.method, "speculate", "ngram", "how tokens are drafted that are read together: ngram (from the text itself) or off")
+	cmd.Flags().StringVar(&s.method, "speculative", "ngram", "how tokens are drafted that are read together: ngram (from the text itself) or off")
 	cmd.Flags().StringVar(&s.draft, "draft-model", "", "smaller model with the same tokens that drafts as well, where the text itself does not")
 }
 
@@ -24,7 +24,7 @@ func (s *speculating) parse() (x replies.Speculation, path string, err error) {
 		x.Ngram = true
 	case "off":
 	default:
-		return x, "", fmt.Errorf("--speculate %.20q: want ngram or off", s.method)
+		return x, "", fmt.Errorf("--speculative %.20q: want ngram or off", s.method)
 	}
 	if s.draft != "" {
 		if path, err = locate(s.draft); err != nil {

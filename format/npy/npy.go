@@ -21,6 +21,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -72,10 +74,42 @@ func read(src io.Reader, size int64, alloc tensor.Allocator) (*tensor.Tensor, er
 	switch {
 	case need != size-at:
 		return nil, fmt.Errorf("%v%v takes %d bytes of elements, the file has %d", typ, h.shape, need, size-at)
-	case h.fortran && h.shape.Elements() > 1:
-		return nil, errors.New("elements are in Fortran order: save numpy.ascontiguousarray of it")
+	case h.fortran && len(h.shape) > 1 && need > 0:
+		return readFortran(src, typ, h.shape, alloc)
 	}
 	return elements.Read(src, typ, h.shape, alloc)
+}
+
+// readFortran reads elements of which the first index changes fastest.
+func readFortran(src io.Reader, typ tensor.DType, shape tensor.Shape, alloc tensor.Allocator) (*tensor.Tensor, error) {
+	back := shape.Clone()
+	slices.Reverse(back)
+	from, err := elements.Read(src, typ, back, alloc)
+	if err != nil {
+		return nil, err
+	}
+	defer runtime.KeepAlive(from) // its memory may not be Go's
+	out, err := alloc.New(typ, shape)
+	if err != nil {
+		return nil, err
+	}
+	steps, step := make([]int, len(shape)), typ.Size() // bytes between neighbours along each axis
+	for i, n := range shape {
+		steps[i], step = step, step*n
+	}
+	at, index, size := 0, make([]int, len(shape)), typ.Size()
+	for to := 0; to < len(out.Bytes()); to += size {
+		copy(out.Bytes()[to:][:size], from.Bytes()[at:][:size])
+		for axis := len(shape) - 1; axis >= 0; axis-- {
+			at += steps[axis]
+			if index[axis]++; index[axis] < shape[axis] {
+				break
+			}
+			at -= steps[axis] * shape[axis]
+			index[axis] = 0
+		}
+	}
+	return out, nil
 }
 
 // header returns the text of the header, and where elements start, which come next.

@@ -27,7 +27,7 @@ func ReadArchive(src io.ReaderAt, size int64, alloc tensor.Allocator) (map[strin
 	if len(z.File) > MaxArrays {
 		return nil, fmt.Errorf("read .npz: %d arrays, limit %d", len(z.File), MaxArrays)
 	}
-	out, left := map[string]*tensor.Tensor{}, uint64(MaxArchive)
+	out, left, packed := map[string]*tensor.Tensor{}, uint64(MaxArchive), uint64(size)
 	for _, f := range z.File {
 		name, ok := strings.CutSuffix(f.Name, ".npy")
 		switch {
@@ -35,10 +35,10 @@ func ReadArchive(src io.ReaderAt, size int64, alloc tensor.Allocator) (map[strin
 			return nil, fmt.Errorf("read .npz: %.80q is no .npy file", f.Name)
 		case out[name] != nil:
 			return nil, fmt.Errorf("read .npz: two arrays are called %.80q", name)
-		case f.UncompressedSize64 > left || f.CompressedSize64 > uint64(size) || f.UncompressedSize64 > deflation*f.CompressedSize64:
+		case f.UncompressedSize64 > left || f.CompressedSize64 > packed || f.UncompressedSize64 > deflation*f.CompressedSize64:
 			return nil, fmt.Errorf("read .npz: array %.80q has %d bytes, compressed %d: it is damaged, or the arrays have more than %d bytes", name, f.UncompressedSize64, f.CompressedSize64, int64(MaxArchive))
 		}
-		left -= f.UncompressedSize64
+		left, packed = left-f.UncompressedSize64, packed-f.CompressedSize64 // entries may overlap
 		if out[name], err = member(f, alloc); err != nil {
 			return nil, fmt.Errorf("read .npz: array %.80q: %w", name, err)
 		}

@@ -11,7 +11,7 @@
 //
 // Invariants: every length is compared with what is there before anything is allocated. What
 // repeats, as runs and dictionaries do, may claim more than there is: a table takes at most a thousand times
-// its file, and 64 MB.
+// its file and 64 MB, and no more than 16 GiB.
 //
 // Source: the Parquet format, version 2.11 (parquet.apache.org/docs/file-format).
 package parquet
@@ -34,7 +34,7 @@ const (
 
 // Read returns the table in the first size bytes of src, with columns in memory of alloc.
 func Read(src io.ReaderAt, size int64, alloc tensor.Allocator) (*table.Table, error) {
-	r := &reader{src: src, size: size, alloc: alloc, budget: slack + deflation*size}
+	r := &reader{src: src, size: size, alloc: alloc, budget: min(slack+deflation*size, tensor.MaxBytes)}
 	t, err := r.read()
 	if err != nil {
 		return nil, fmt.Errorf("read Parquet: %w", err)

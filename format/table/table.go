@@ -24,6 +24,7 @@ import (
 // Limits on a table.
 const (
 	MaxColumns    = 1 << 12
+	MaxRecords    = 1<<31 - 1
 	MaxCategories = 1 << 16 // texts of a category
 	MaxName       = 1 << 10 // bytes of a column's name
 )
@@ -93,11 +94,15 @@ func New(columns ...*Column) (*Table, error) {
 			return nil, fmt.Errorf("two columns are called %.40q: rename one of them", c.Name)
 		case c.Len() != columns[0].Len():
 			return nil, fmt.Errorf("column %.40q has %d records, column %.40q %d: all have the same number", c.Name, c.Len(), columns[0].Name, columns[0].Len())
+		case c.Values != nil && c.Shape().Elements() == 0: // a file of no length could claim any number
+			return nil, fmt.Errorf("column %.40q has no value in a record, as its shape %v says: take it out", c.Name, c.Values.Shape)
 		}
 		named[c.Name] = true
 	}
-	if columns[0].Len() == 0 {
+	if n := columns[0].Len(); n == 0 {
 		return nil, fmt.Errorf("there are no records")
+	} else if n > MaxRecords {
+		return nil, fmt.Errorf("there are %d records: a table has %d at most", n, MaxRecords)
 	}
 	return &Table{columns[0].Len(), columns}, nil
 }
@@ -164,6 +169,9 @@ func marked(bits []bool, n, i int) []bool {
 	return bits
 }
 
+// shownNames is how many names an error lists.
+const shownNames = 12
+
 // Column returns the column of a name.
 func (t *Table) Column(name string) (*Column, error) {
 	names := make([]string, len(t.Columns))
@@ -172,7 +180,11 @@ func (t *Table) Column(name string) (*Column, error) {
 			return c, nil
 		}
 	}
-	return nil, fmt.Errorf("no column is called %.40q, but %.80q", name, names[:min(len(names), 12)])
+	more := ""
+	if n := len(names) - shownNames; n > 0 {
+		more = fmt.Sprintf(" and %d others", n)
+	}
+	return nil, fmt.Errorf("no column is called %.40q, but %.80q%s", name, names[:min(len(names), shownNames)], more)
 }
 
 // written reports whether the column holds texts.

@@ -56,6 +56,17 @@ func values(c *table.Column) (out []string) {
 	return out
 }
 
+// A file of a few bytes may claim any number of records that hold nothing.
+func TestRecordsOfNothing(t *testing.T) {
+	c, err := table.Of("x", tensor.Must(tensor.New(tensor.Uint8, tensor.Shape{1 << 40, 0})))
+	if err == nil {
+		_, err = table.New(c)
+	}
+	if err == nil || !strings.Contains(err.Error(), "no value in a record") {
+		t.Error(err)
+	}
+}
+
 func TestNewRefuses(t *testing.T) {
 	a, b := column[int8](t, 1, 2), column[int8](t, 1)
 	b.Name = "b"

@@ -50,7 +50,7 @@ func (m *Models) repliesOf(x *opened, f *Files) (replies.Options, error) {
 		return o, err
 	}
 	if err := Drafts(d, f.Language); err == nil {
-		o.Speculate.Model = d.Weights
+		o.Speculative.Model = d.Weights
 	} else if slices.ContainsFunc(m.files, func(f file) bool { return f.path == x.at.path }) {
 		return o, api.Invalid("model", "%v", err)
 	}

@@ -30,7 +30,7 @@ func TestDraftModels(t *testing.T) {
 	if _, err := l.Pull(t.Context(), other, library.Options{Name: "pulled"}); err != nil {
 		t.Fatal(err)
 	}
-	m := models(t, Options{Draft: draft, Find: NewLibrary(l), Replies: replies.Options{Speculate: replies.Speculation{Ngram: true}}, MaxOpen: 1}, tiny, other)
+	m := models(t, Options{Draft: draft, Find: NewLibrary(l), Replies: replies.Options{Speculative: replies.Speculation{Ngram: true}}, MaxOpen: 1}, tiny, other)
 	if got, _ := said(t, m, ask("tiny")); got != want {
 		t.Errorf("%q with a draft model, %q without", got, want)
 	}

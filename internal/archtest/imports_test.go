@@ -141,7 +141,7 @@ var layers = []layer{
 	{folder: "bench", own: []string{"core", "engine", "format", "model", "store", "p2p", "gen", "chain", "node", "sim", "internal/bounded", "internal/cputime", "internal/scratch", "internal/testkit/adversary", "internal/testkit/barehost", "internal/testkit/headers", "internal/testkit/spam"}, foreign: []string{"*"}},
 	{folder: "sim", own: []string{"core", "engine", "node/replay"}},
 	{folder: "docs/spec"},
-	{folder: "cli", own: []string{"docs/spec", "core", "engine", "format", "model", "store", "p2p", "gen", "chain/app", "chain/wire", "chain/address", "chain/coin", "node", "gateway", "bench", "sim", "internal/bounded", "internal/replace", "internal/scratch"}, foreign: []string{"*"}},
+	{folder: "cli", own: []string{"docs/spec", "core", "engine", "format", "model", "store", "p2p", "gen", "chain/app", "chain/wire", "chain/address", "chain/coin", "node", "gateway", "bench", "sim", "internal/bounded", "internal/filelock", "internal/replace", "internal/scratch"}, foreign: []string{"*"}},
 	{folder: "cmd", own: []string{"cli"}},
 	{folder: "internal/cputime", foreign: []string{"golang.org/x/sys"}},
 	{folder: "internal/testkit", own: []string{"core", "engine", "format", "model", "gateway", "store", "p2p", "gen", "chain", "node", "internal/cputime"}, foreign: []string{"*"}},

@@ -266,13 +266,13 @@ func (p *reply) enough() bool {
 
 // step reads parts, and draws what follows each whose sequence is read.
 func (s *Server) step(ctx context.Context, parts []lm.Part, of []*reply) error {
-	begun := time.Now()
+	begun, decodes := time.Now(), !readsPrompts(of)
 	logits, err := s.stages.Step(ctx, parts)
 	if err != nil {
 		return err
 	}
-	if rows := rowsOf(parts); !readsPrompts(of) {
-		s.pace.add(rows, time.Since(begun))
+	if decodes {
+		s.pace.add(rowsOf(parts), time.Since(begun))
 	}
 	var n Stats
 	for i, p := range of {

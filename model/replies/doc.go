@@ -5,7 +5,7 @@
 // common with another sequence of the same owner, under way or over, is not read again. [Server.As] replies as a model that has another adapter: what
 // no step reads together takes turns.
 //
-// With Options.Speculate tokens are drafted, from what the sequence has said before or by a smaller model, and read in one step with the token before them
+// With Options.Speculative tokens are drafted, from what the sequence has said before or by a smaller model, and read in one step with the token before them
 // (speculate.go). What a step takes is measured, and so are the odds of a draft: none is made that is not worth its time.
 //
 // Invariants: a reply has the tokens that its request alone would have, whatever is in the batch and in the cache: model/lm computes each

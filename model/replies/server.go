@@ -22,7 +22,7 @@ type Options struct {
 	Bytes     int64         // of keys and values, at most; 4 GiB
 	Threads   int           // that hash pages; all
 	Patience  time.Duration // of a request that waits to begin; 10 minutes
-	Speculate Speculation   // how tokens are drafted; none are
+	Speculative Speculation   // how tokens are drafted; none are
 	ahead     int           // tokens that a reply may be ahead of who listens to it; 64
 }
 
@@ -106,7 +106,7 @@ func Start(m *lm.Model, e engine.Executor, o Options) *Server {
 		model: m, options: o.withDefaults(), stages: m.Stages(e), sampler: m.NewSampler(e),
 		stop: stop, done: make(chan struct{}), wake: make(chan struct{}, 1),
 	}
-	if d := s.options.Speculate.Model; d != nil {
+	if d := s.options.Speculative.Model; d != nil {
 		s.drafter = &drafter{model: d, stages: d.Stages(e)}
 	}
 	go s.serve(ctx)

@@ -97,7 +97,7 @@ func (o *odds) width(price float64, most int) (width int) {
 
 // speculate adds drafts to the parts of a step. Steps that read prompts have none: arithmetic bounds them, and not reading weights.
 func (s *Server) speculate(ctx context.Context, parts []lm.Part, of []*reply) error {
-	if x := s.options.Speculate; !x.Ngram && x.Model == nil || readsPrompts(of) {
+	if x := s.options.Speculative; !x.Ngram && x.Model == nil || readsPrompts(of) {
 		return nil
 	}
 	room, price, byModel := lm.MaxRows-len(of), s.price(len(of), 0), 0.0
@@ -111,7 +111,7 @@ func (s *Server) speculate(ctx context.Context, parts []lm.Part, of []*reply) er
 			continue
 		}
 		n := 0
-		if s.options.Speculate.Ngram {
+		if s.options.Speculative.Ngram {
 			n = s.draftByNgram(p, price, most)
 		}
 		if n == 0 && s.drafter.follows(p, most) {
@@ -123,7 +123,13 @@ func (s *Server) speculate(ctx context.Context, parts []lm.Part, of []*reply) er
 	}
 	if len(asked) > 0 {
 		if err := s.drafter.draft(ctx, asked); err != nil {
-			return err
+			if ctx.Err() != nil {
+				return err
+			}
+			s.drafter = nil // replies go on without it
+			for _, x := range asked {
+				x.drafting.drafts = nil
+			}
 		}
 	}
 	for i, p := range of {
@@ -136,7 +142,7 @@ func (s *Server) speculate(ctx context.Context, parts []lm.Part, of []*reply) er
 
 // price is that of the pace, and nothing where drafts are always made.
 func (s *Server) price(replies int, drafting float64) float64 {
-	if s.options.Speculate.always {
+	if s.options.Speculative.always {
 		return 0
 	}
 	return s.pace.price(replies, drafting)

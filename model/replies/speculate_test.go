@@ -84,7 +84,7 @@ func TestSpeculationChangesNoReply(t *testing.T) {
 			if name != "ngram" && name != "itself" && batch != 3 && batch != 8 {
 				continue
 			}
-			o := Options{Sequences: batch, Speculate: x, Bytes: 1 << 24}
+			o := Options{Sequences: batch, Speculative: x, Bytes: 1 << 24}
 			if batch == 3 {
 				o.Bytes, o.ahead = int64(3*m.Context)*int64(2*m.TokenBytes()), 3 // little memory, and slow listeners
 			}
@@ -114,7 +114,7 @@ func TestSpeculationChangesNoReply(t *testing.T) {
 // A receipt of a reply that was drafted is that which a checker computes token by token.
 func TestDraftedRepliesAreChecked(t *testing.T) {
 	m := lmtest.Bind(open(t, "llama"))
-	s := Start(m, cpu.New(2), Options{Speculate: Speculation{Ngram: true, Model: m, always: true}})
+	s := Start(m, cpu.New(2), Options{Speculative: Speculation{Ngram: true, Model: m, always: true}})
 	defer s.Close()
 	c := check.New(m, cpu.New(1))
 	for i, q := range speculative(t, rand.New(rand.NewPCG(4, 9)), m, 12) {
@@ -140,7 +140,7 @@ func TestSpeculationByAdapters(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := Start(base, cpu.New(2), Options{Speculate: Speculation{Ngram: true, Model: base, always: true}})
+	s := Start(base, cpu.New(2), Options{Speculative: Speculation{Ngram: true, Model: base, always: true}})
 	defer s.Close()
 	as, err := s.As(adapted)
 	if err != nil {
@@ -176,7 +176,7 @@ func TestSpeculationByAdapters(t *testing.T) {
 // What nobody waits for any more after a first drafted token is no reply's; who wants no more gets one token more, and no draft behind it.
 func TestEnoughEndsDraftedReplies(t *testing.T) {
 	m := open(t, "llama")
-	s := Start(m, cpu.New(1), Options{Speculate: Speculation{Model: m, always: true}})
+	s := Start(m, cpu.New(1), Options{Speculative: Speculation{Model: m, always: true}})
 	defer s.Close()
 	enough := make(chan struct{})
 	close(enough)
@@ -189,7 +189,7 @@ func TestEnoughEndsDraftedReplies(t *testing.T) {
 // A model whose context is shorter, or that does not know a token, drafts as far as it can.
 func TestDraftModelsThatDifferInSize(t *testing.T) {
 	m, short := long(t, 256), open(t, "llama")
-	s := Start(m, cpu.New(1), Options{Speculate: Speculation{Model: short, always: true}})
+	s := Start(m, cpu.New(1), Options{Speculative: Speculation{Model: short, always: true}})
 	defer s.Close()
 	q := &lm.Request{Prompt: []int32{1, 2, 3}, MaxTokens: 200}
 	got, err := listen(s, t.Context(), q)
@@ -369,7 +369,7 @@ func BenchmarkSpeculation(b *testing.B) {
 
 // measure measures n replies at once, again and again, each by its own seed.
 func measure(b *testing.B, m *lm.Model, by Speculation, n int, q *lm.Request) {
-	s := Start(m, cpu.New(2), Options{Speculate: by})
+	s := Start(m, cpu.New(2), Options{Speculative: by})
 	defer s.Close()
 	ask := func(seed uint64) int {
 		r := *q

@@ -18,6 +18,9 @@ import (
 	"github.com/tally-network/tally/store"
 )
 
+// MaxWhole bounds a file that a role holds in memory, in bytes: all but records that are read in parts.
+const MaxWhole = 4 << 30
+
 // Fetch fetches a file of a lease, unless it is here for that lease, and keeps it while the
 // lease is kept. What is here for another lease alone is fetched again: an order may name
 // what others than its consumer have. It asks the given accounts in turn, and the consumer last.
@@ -38,6 +41,9 @@ func (x *Exchange) fetch(ctx context.Context, l *job.Lease, w wanted, from whom)
 	ref, err := RefOf(f)
 	if err != nil {
 		return ref, &FetchError{f.Role, err}
+	}
+	if ref.Size > MaxWhole && f.Role != job.RoleData && f.Role != job.RoleHeldOut {
+		return ref, fmt.Errorf("file %q has %d bytes, limit %d", f.Role, ref.Size, int64(MaxWhole))
 	}
 	if have, quota := x.Store.Pinned(w.pin, ref), l.Quota(); uint64(ref.Size) > quota-min(quota, uint64(have)) {
 		return ref, fmt.Errorf("file %q of %d bytes beside %d that are kept for the order: more than its quota of %d", f.Role, ref.Size, have, quota)
@@ -101,7 +107,7 @@ func (x *Exchange) Read(ctx context.Context, l *job.Lease, f job.File, from ...s
 	if err != nil {
 		return nil, err
 	}
-	return x.Store.GetBytes(ref, store.MaxSize)
+	return x.Store.GetBytes(ref, MaxWhole)
 }
 
 // Open fetches a file and returns what reads it.

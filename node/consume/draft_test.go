@@ -1,9 +1,14 @@
 package consume
 
 import (
+	"archive/zip"
+	"errors"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
+	"runtime"
+	"runtime/debug"
 	"strings"
 	"testing"
 
@@ -12,7 +17,11 @@ import (
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine/cpu"
+	"github.com/tally-network/tally/format/npy"
+	"github.com/tally-network/tally/format/onnx"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
+	"github.com/tally-network/tally/node/consume/dataset"
+	"github.com/tally-network/tally/store"
 )
 
 // bigram is the smallest language model: a table of what follows what.
@@ -184,5 +193,63 @@ func TestProgressTellsWhatIsLeft(t *testing.T) {
 		if got := p.Left(now, c.since); got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
+	}
+}
+
+// Records of 16 MiB and more lie in files that are mapped: whoever reads them holds what they are of.
+func TestLargeDraftsStay(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(1))
+	dir := t.TempDir()
+	s := small()
+	s.Folders = []string{dir}
+	p := &s.Problem
+	p.Model, p.Data = filepath.Join(dir, "model.onnx"), &dataset.Options{Source: filepath.Join(dir, "t.npz"), Target: "label"}
+	b := graph.NewBuilder("linear")
+	w := b.Init("w", tensor.Must(tensor.New(tensor.Float32, tensor.Shape{1 << 10, 2})))
+	b.Output(b.Op("MatMul", b.Input("x", tensor.Float32, tensor.Shape{p.Batch, 1 << 10}), w), tensor.Float32, tensor.Shape{p.Batch, 2})
+	model, err := onnx.Write(b.Graph())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const records = 6000
+	x, label := tensor.Must(tensor.New(tensor.Float32, tensor.Shape{records, 1 << 10})), tensor.Must(tensor.New(tensor.Int32, tensor.Shape{records}))
+	for i, all := 0, tensor.Of[int32](label); i < records; i++ {
+		all[i] = int32(i % 2)
+		tensor.Of[float32](x)[i<<10] = float32(i)
+	}
+	file, err := os.Create(p.Data.Source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	z := zip.NewWriter(file)
+	for name, v := range map[string]*tensor.Tensor{"x.npy": x, "label.npy": label} {
+		w, err := z.CreateHeader(&zip.FileHeader{Name: name})
+		if err == nil {
+			err = npy.Write(w, v)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(z.Close(), file.Close(), os.WriteFile(p.Model, model, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	d, err := NewDraft(t.Context(), s, cpu.New(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, want := d.Body(), d.Unsigned().Problem.Files // the last use of the draft itself
+	runtime.GC()
+	var got []byte
+	for _, f := range want {
+		b := make([]byte, f.Size)
+		if _, err := io.ReadFull(body, b); err != nil || store.RefOf(b).CID.String() != f.CID {
+			t.Fatalf("the %s is another: %v", f.Role, err)
+		}
+		got = append(got, b[:1]...)
+		runtime.GC()
+	}
+	if len(got) != len(want) || len(want) < 4 {
+		t.Error(len(got), len(want))
 	}
 }

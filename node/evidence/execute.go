@@ -68,6 +68,9 @@ func draw(from []Claim, n int) []Claim {
 // Execute computes a part again and compares where it ends.
 func (p *Proof) Execute(ctx context.Context, x Claim) error {
 	want, got, err := p.execute(ctx, x)
+	if err != nil && ctx.Err() == nil {
+		return fmt.Errorf("%w: %v: %w", ErrUnchecked, x, err) // records and states were checked before
+	}
 	if err != nil {
 		return err
 	}

@@ -78,7 +78,7 @@ func (c *Cache) Get(ctx context.Context, l *job.Lease) (*replay.Job, error) {
 			if err != nil {
 				return nil, err
 			}
-			return c.Blobs.Store.GetBytes(ref, store.MaxSize)
+			return c.Blobs.Store.GetBytes(ref, blobs.MaxWhole)
 		},
 		Part: func(ctx context.Context, f job.File, at, n int64) (io.Reader, error) {
 			part := store.Part{At: at, N: n}

@@ -86,12 +86,29 @@ func (o *Options) propose(t *table.Table, e *Encoder, keep []string) (*Proposal,
 		p.set("outputs", max(1, target.Shape().Elements()))
 	}
 	p.ignoreIDs(m, keep)
-	return p, p.reads(m, target)
+	if err := p.reads(m, target); err != nil {
+		return nil, err
+	}
+	for _, name := range keep {
+		if slices.Contains(p.Data.Ignore, name) {
+			return nil, fmt.Errorf("column %q is text of many values, which no proposed model reads: make numbers of it, or of few values a category by data.kinds in an order", name)
+		}
+	}
+	return p, nil
 }
 
 // ignoreIDs leaves out columns that tell each record apart from all others, unless they are kept or nothing else is left.
 func (p *Proposal) ignoreIDs(m *maker, keep []string) {
 	all := m.left()
+	for _, c := range all {
+		if !isIndex(c) || slices.Contains(keep, c.Name) {
+			continue
+		}
+		m.used[c.Name] = true
+		p.Data.Ignore = append(p.Data.Ignore, c.Name)
+		p.because("%q is the index of a table of pandas: it is ignored; tally order new --keep %q has it learnt from", c.Name, c.Name)
+	}
+	all = m.left()
 	ids := slices.DeleteFunc(slices.Clone(all), func(c *table.Column) bool { return !isID(c) || slices.Contains(keep, c.Name) })
 	if len(ids) == len(all) {
 		return
@@ -101,6 +118,11 @@ func (p *Proposal) ignoreIDs(m *maker, keep []string) {
 		p.Data.Ignore = append(p.Data.Ignore, c.Name)
 		p.because("%q tells each record apart from all others, as an id does: it is ignored; tally order new --keep %q has it learnt from", c.Name, c.Name)
 	}
+}
+
+// isIndex reports whether pandas has written a column beside those of its user.
+func isIndex(c *table.Column) bool {
+	return c.Name == "Unnamed: 0" || strings.HasPrefix(c.Name, "__index_level_")
 }
 
 // leastIDs is the fewest records of which numbers in a row are taken for ids: of fewer it happens by chance.

@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"github.com/libp2p/go-libp2p/core/peer"
+	ma "github.com/multiformats/go-multiaddr"
 	manet "github.com/multiformats/go-multiaddr/net"
 
 	"github.com/tally-network/tally/internal/fetch"
@@ -22,9 +23,11 @@ func (c *Cache) fromPeers(_ context.Context, net *fetch.Network, source string) 
 	if err != nil {
 		return nil, err
 	}
+	var mayDial func(ma.Multiaddr) bool
 	if !c.isTrusted(source) {
+		mayDial = isPublic // of what peers tell of themselves, too
 		if err := checkPublic(n.Peers); err != nil {
-			return nil, fmt.Errorf("%w; if you know the peer, add --allow with the source", err)
+			return nil, fmt.Errorf("%w; if you know the peer, add --allow '%s'", err, source)
 		}
 	}
 	if !isName(n.Filename) {
@@ -36,7 +39,7 @@ func (c *Cache) fromPeers(_ context.Context, net *fetch.Network, source string) 
 		if err != nil {
 			return err
 		}
-		h, err := p2p.New(p2p.Options{Key: key})
+		h, err := p2p.New(p2p.Options{Key: key, MayDial: mayDial})
 		if err != nil {
 			return err
 		}
@@ -50,14 +53,20 @@ func (c *Cache) fromPeers(_ context.Context, net *fetch.Network, source string) 
 func checkPublic(peers []peer.AddrInfo) error {
 	for _, p := range peers {
 		for _, a := range p.Addrs {
-			ip, err := manet.ToIP(a)
-			if err != nil {
-				return fmt.Errorf("peer %s has no IP address: name one", a)
-			}
-			if of, ok := netip.AddrFromSlice(ip); !ok || !fetch.IsPublic(of) {
+			if !isPublic(a) {
 				return fmt.Errorf("peer %s %w", a, fetch.ErrInside)
 			}
 		}
 	}
 	return nil
+}
+
+// isPublic reports whether an address is one of the internet. A name is none: it may lead anywhere.
+func isPublic(a ma.Multiaddr) bool {
+	ip, err := manet.ToIP(a)
+	if err != nil {
+		return false
+	}
+	of, ok := netip.AddrFromSlice(ip)
+	return ok && fetch.IsPublic(of)
 }

@@ -189,7 +189,7 @@ func (c *Cache) fetch(ctx context.Context, source string) (f Fetched, err error)
 func (c *Cache) isTrusted(source string) bool {
 	return slices.ContainsFunc(c.Trusted, func(t string) bool {
 		rest, ok := strings.CutPrefix(source, t)
-		return ok && (rest == "" || strings.ContainsRune("/:@?", rune(rest[0])) || strings.HasSuffix(t, "/"))
+		return ok && (rest == "" || strings.ContainsRune("/:@?&", rune(rest[0])) || strings.HasSuffix(t, "/"))
 	})
 }
 
@@ -330,7 +330,7 @@ func shardName(i int, name string) string {
 	return fmt.Sprintf("%05d-%s", i, strings.TrimSuffix(name, end)+strings.ToLower(end))
 }
 
-// isName reports whether a name is one of a file on every system.
+// isName reports whether a name is one of a file on every system, and of none that the cache has for itself.
 func isName(name string) bool {
-	return len(name) <= 200 && filepath.IsLocal(name) && name != "." && !strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f || strings.ContainsRune(`/\:*?"<>|`, r) })
+	return len(name) <= 200 && filepath.IsLocal(name) && !strings.HasPrefix(name, ".") && !strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f || strings.ContainsRune(`/\:*?"<>|`, r) })
 }
