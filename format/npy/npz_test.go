@@ -3,6 +3,7 @@ package npy
 import (
 	"archive/zip"
 	"bytes"
+	"encoding/binary"
 	"hash/crc32"
 	"strings"
 	"testing"
@@ -64,10 +65,21 @@ func TestArchivesAreRefused(t *testing.T) {
 	if err != nil || z.Close() != nil {
 		t.Fatal(err)
 	}
+	one := archive(t, zip.Store, "x.npy", x)
+	directory, end := bytes.Index(one, []byte("PK\x01\x02")), bytes.Index(one, []byte("PK\x05\x06"))
+	overlapping := bytes.Clone(one[:end]) // several names of one array
+	for _, name := range []string{"y.npy", "z.npy", "u.npy", "v.npy"} {
+		overlapping = append(overlapping, bytes.Replace(one[directory:end], []byte("x.npy"), []byte(name), 1)...)
+	}
+	last := bytes.Clone(one[end:])
+	last[8], last[10] = 5, 5
+	binary.LittleEndian.PutUint32(last[12:], uint32(len(overlapping)-directory))
+	overlapping = append(overlapping, last...)
 	for name, c := range map[string]struct {
 		b    []byte
 		want string
 	}{
+		"overlapping":    {overlapping, "damaged"},
 		"no archive":     {[]byte(x), "not a valid zip"},
 		"another member": {archive(t, zip.Store, "x.txt", x), "no .npy file"},
 		"twice":          {archive(t, zip.Store, "x.npy", x, "x.npy", x), "two arrays"},
