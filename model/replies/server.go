@@ -17,13 +17,13 @@ import (
 
 // Options bound a server. Zero stands for a default.
 type Options struct {
-	Sequences int           // replies at once, at most; 16
-	Waiting   int           // requests that wait, at most; 256
-	Bytes     int64         // of keys and values, at most; 4 GiB
-	Threads   int           // that hash pages; all
-	Patience  time.Duration // of a request that waits to begin; 10 minutes
+	Sequences   int           // replies at once, at most; 16
+	Waiting     int           // requests that wait, at most; 256
+	Bytes       int64         // of keys and values, at most; 4 GiB
+	Threads     int           // that hash pages; all
+	Patience    time.Duration // of a request that waits to begin; 10 minutes
 	Speculative Speculation   // how tokens are drafted; none are
-	ahead     int           // tokens that a reply may be ahead of who listens to it; 64
+	ahead       int           // tokens that a reply may be ahead of who listens to it; 64
 }
 
 func (o Options) withDefaults() Options {
