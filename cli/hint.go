@@ -46,6 +46,7 @@ var hints = []struct {
 	{says("no node"), "name a running network: --endpoints DIR/endpoints.json of a devnet, or --rpc and --grpc of a node"},
 	{says("is in no block yet"), "ask with tally query tx HASH whether it came through, before you send it again"},
 	{says("no block from"), "start the node, or correct the node in tally.yaml"},
+	{says("is tally data share still running"), "ask who shares the file; what has come is kept, and the same command goes on"},
 	{or(is(syscall.ECONNREFUSED), says("connection refused")), "nobody listens there: start the network, name a home of it with --home, or correct the address (--node, or node in tally.yaml)"},
 	{is(syscall.ENOSPC), "free some disk space, then do the same again"},
 	{is(syscall.EADDRINUSE), "another program listens there: name another address, by --listen or in tally.yaml"},

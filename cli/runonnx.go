@@ -138,6 +138,9 @@ func (r *onnxRun) run(ctx context.Context) error {
 	m, err := interrupt.Run(ctx, func() (*model.Model, error) {
 		return model.Load(file, size, onnx.Options{Files: bounded.Beside(r.model)}, r.profile, in)
 	})
+	if left := len(summary.Inputs) - len(in); left > 0 && errors.As(err, new(*onnx.SymbolError)) {
+		return fmt.Errorf("%d of the model's inputs have no value, and their shapes are open: name a file for each of %q, as in --input %s=FILE.npy", left, summary.Inputs, summary.Inputs[0])
+	}
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cosmos/cosmos-sdk/client/flags"
 	"github.com/spf13/cobra"
 
 	"github.com/tally-network/tally/cli/interrupt"
@@ -154,6 +155,9 @@ what each offer would take, and fails if none meets the order.`,
 		Args:    arguments("validate ORDER.yaml"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			ctx := cmd.Context()
+			if f := cmd.Flag(flags.FlagHome); f != nil && f.Changed && !home.Exists(e.home) {
+				return fmt.Errorf("%s: %w; without --home the rules of a new chain are the measure", e.home, home.ErrNone)
+			}
 			s, err := consume.ReadOrder(args[0], allow...)
 			if err != nil {
 				return err

@@ -98,5 +98,5 @@ func get(ctx context.Context, sources []p2p.Source, c cid.Cid) ([]byte, error) {
 		}
 		failed = errors.Join(failed, fmt.Errorf("peer %s: %w", s.Peer().ShortString(), err))
 	}
-	return nil, failed
+	return nil, fmt.Errorf("is tally data share still running there? %w", failed)
 }

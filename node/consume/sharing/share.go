@@ -84,7 +84,7 @@ func (s *Shared) add(ctx context.Context, name string, me peer.AddrInfo, progres
 	return nil
 }
 
-// Names returns what the files are called, in their order.
+// URIs returns what the files are called, in their order.
 func (s *Shared) URIs() []URI { return s.uris }
 
 // Block implements p2p.Blocks.
