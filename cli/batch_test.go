@@ -30,7 +30,8 @@ func TestBatchOrderIsTried(t *testing.T) {
 		}
 	}
 	home := filepath.Join(dir, "none")
-	if code, out, errOut := run("order", "validate", order, "--home", home); code != 0 || !strings.Contains(out, "square.onnx can be applied\n  data      3 records") {
+	t.Setenv("TALLY_HOME", home)
+	if code, out, errOut := run("order", "validate", order); code != 0 || !strings.Contains(out, "square.onnx can be applied\n  data      3 records") {
 		t.Errorf("%d: %s%s", code, out, errOut)
 	}
 	if code, _, errOut := run("train", order, "--home", home); code == 0 || !strings.Contains(errOut, "post it by tally batch") {

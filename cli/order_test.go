@@ -13,6 +13,7 @@ import (
 func TestOrderValidateHasLimits(t *testing.T) {
 	dir := t.TempDir()
 	text, mine, home := filepath.Join(dir, "book.txt"), filepath.Join(dir, "mine"), filepath.Join(dir, "none")
+	t.Setenv("TALLY_HOME", home)
 	if err := os.WriteFile(text, []byte(strings.Repeat("a tally is a stick that two people split. ", 200)), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -24,12 +25,15 @@ func TestOrderValidateHasLimits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	code, out, errOut := run("order", "validate", order, "--home", home, "--json")
+	code, out, errOut := run("order", "validate", order, "--json")
 	var v validated
 	if err := json.Unmarshal([]byte(out), &v); code != 0 || err != nil || v.Memory < v.StateSize || v.Declined {
 		t.Fatalf("exit %d, %v: %s%s", code, err, out, errOut)
 	}
-	if code, _, errOut := run("order", "validate", order, "--home", home, "--memory-mb", "1"); code == 0 || !strings.Contains(errOut, "the limit here is 1 MB") {
+	if code, _, errOut := run("order", "validate", order, "--home", home); code == 0 || !strings.Contains(errOut, "no home") {
+		t.Errorf("a home that is named, and is none, is passed over: %s", errOut)
+	}
+	if code, _, errOut := run("order", "validate", order, "--memory-mb", "1"); code == 0 || !strings.Contains(errOut, "the limit here is 1 MB") {
 		t.Errorf("exit %d: %s", code, errOut)
 	}
 	for old, c := range map[string][2]string{
@@ -42,7 +46,7 @@ func TestOrderValidateHasLimits(t *testing.T) {
 		if err := os.WriteFile(order, []byte(changed), 0o600); err != nil || changed == string(whole) {
 			t.Fatal(old, err)
 		}
-		if code, out, errOut := run("order", "validate", order, "--home", home); code == 0 || !strings.Contains(errOut, c[1]) {
+		if code, out, errOut := run("order", "validate", order); code == 0 || !strings.Contains(errOut, c[1]) {
 			t.Errorf("%s: exit %d, %s%s", c[0], code, out, errOut)
 		}
 	}

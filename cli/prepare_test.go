@@ -54,7 +54,8 @@ func TestEmbeddingIsPrepared(t *testing.T) {
 	if code, out, errOut := run("drill", "prepare", "embed", "--model", dir, "--tokens", in("ids.npy"), "--project", "1", "--out", in("texts")); code != 0 || !strings.Contains(out, "33 records, 17 a run") {
 		t.Fatalf("%d: %s%s", code, out, errOut)
 	}
-	if code, out, errOut := run("order", "validate", task, "--home", in("none")); code != 0 || !strings.Contains(out, "33 records") {
+	t.Setenv("TALLY_HOME", in("none"))
+	if code, out, errOut := run("order", "validate", task); code != 0 || !strings.Contains(out, "33 records") {
 		t.Errorf("%d: %s%s", code, out, errOut)
 	}
 	if code, _, errOut := run("drill", "prepare", "embed", "--model", dir, "--tokens", in("ids.npy"), "--project", "1", "--out", in("again"), "--mask", in("config.json")); code == 0 || !strings.Contains(errOut, "it is no .npy file") {
