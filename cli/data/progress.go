@@ -10,14 +10,14 @@ import (
 func Progress(w io.Writer) func(name string, done, total int64) { return progressOf(w, "fetching") }
 
 func progressOf(w io.Writer, doing string) func(name string, done, total int64) {
-	var last string
+	last, told := "", int64(-1)
 	var next time.Time
 	return func(name string, done, total int64) {
 		now := time.Now()
-		if name == last && now.Before(next) && done != total {
+		if name == last && (done == told || now.Before(next) && done != total) {
 			return
 		}
-		last, next = name, now.Add(10*time.Second)
+		last, told, next = name, done, now.Add(10*time.Second)
 		of := ""
 		if total >= 0 {
 			of = fmt.Sprintf(" of %.4g", float64(total)/1e6)
