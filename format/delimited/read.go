@@ -143,7 +143,7 @@ func (r *reader) prepare() error {
 		}
 	}
 	left := r.text[r.at:]
-	room := min(bytes.Count(left, []byte{'\n'}), len(left)/len(r.columns)) // a record has a byte for each column at least
+	room := min(bytes.Count(left, []byte{'\n'}), len(left)/len(r.columns)+1) // a record has a byte for each column at least, but for one that is refused
 	for i := range r.columns {
 		r.columns[i].room, r.columns[i].given = room, r.columns[i].kind != 0
 		r.columns[i].bytes = 2 * len(left) / len(r.columns)

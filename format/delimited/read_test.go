@@ -207,7 +207,7 @@ func TestMemoryFollowsText(t *testing.T) {
 
 // FuzzRead reads arbitrary text, in memory in proportion to it.
 func FuzzRead(f *testing.F) {
-	for _, text := range []string{"a,b\n1,2\n", "1;2\r\n3;4\r\n", "a\tb\n\"x\"\"y\"\t2.5\n", "v\nNA\n-inf\n", "v\n1\nx\n", "\ufeffa\ntrue\n", "0,1\n"} {
+	for _, text := range []string{"a,b\n1,2\n", "1;2\r\n3;4\r\n", "a\tb\n\"x\"\"y\"\t2.5\n", "v\nNA\n-inf\n", "v\n1\nx\n", "\ufeffa\ntrue\n", "0,1\n", "A,,\n0"} {
 		f.Add([]byte(text), byte(0))
 	}
 	f.Fuzz(func(t *testing.T, text []byte, header byte) {
