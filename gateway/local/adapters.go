@@ -92,7 +92,7 @@ type stamp struct {
 
 // stampOf returns the stamp of an adapter's files.
 func stampOf(dir string) (s stamp, err error) {
-	for _, name := range []string{"adapter_config.json", "adapter_model.safetensors"} {
+	for _, name := range files.AdapterFiles {
 		info, err := os.Stat(filepath.Join(dir, name))
 		if err != nil {
 			return s, err
@@ -187,14 +187,16 @@ func (m *Models) all() []file {
 func (m *Models) look(each func(x *foundAdapter)) {
 	m.found.mu.Lock()
 	defer m.found.mu.Unlock()
+	there := map[string]*foundAdapter{} // what is gone is forgotten
+	defer func() { m.found.known = there }()
 	for _, folder := range m.options.AdapterFolders {
 		in, _ := AdaptersIn(folder.Dir) // a folder that is away for a while hides nothing else
 		for _, a := range in {
 			x := m.found.known[a.Dir]
 			if x == nil {
 				x = &foundAdapter{Adapter: Adapter{a.Name, folder.Base, a.Dir}}
-				m.found.known[a.Dir] = x
 			}
+			there[a.Dir] = x
 			if a.err != nil {
 				x.err = a.err
 			} else if x.of != a.of {

@@ -10,10 +10,14 @@ import (
 
 	"github.com/tally-network/tally/core/quant"
 	"github.com/tally-network/tally/format/gguf"
+	"github.com/tally-network/tally/format/peft"
 	"github.com/tally-network/tally/internal/bounded"
 	"github.com/tally-network/tally/model/lm"
 	"github.com/tally-network/tally/model/lm/family"
 )
+
+// AdapterFiles are the names of the files that make up an adapter, in its folder.
+var AdapterFiles = []string{peft.Config, peft.Weights}
 
 // Description is what people ask of a model before they run it.
 type Description struct {
@@ -53,7 +57,7 @@ func adapterOf(a *lm.Adapter) *Adapter {
 
 // IsAdapter reports whether a folder has an adapter, as PEFT writes it.
 func IsAdapter(path string) bool {
-	info, err := os.Stat(filepath.Join(path, "adapter_config.json"))
+	info, err := os.Stat(filepath.Join(path, peft.Config))
 	return err == nil && info.Mode().IsRegular()
 }
 

@@ -102,15 +102,15 @@ func DigestOf(ctx context.Context, name string) (string, error) {
 
 // DigestOfAdapted returns a digest of the model that has a digest, with the adapter in a folder.
 func DigestOfAdapted(ctx context.Context, base, dir string) (string, error) {
-	files := []File{{Name: "base", SHA256: base}}
-	for _, name := range []string{"adapter_config.json", "adapter_model.safetensors"} {
+	all := []File{{Name: "base", SHA256: base}}
+	for _, name := range files.AdapterFiles {
 		sum, n, err := sumFile(ctx, filepath.Join(dir, name))
 		if err != nil {
 			return "", err
 		}
-		files = append(files, File{Name: name, Bytes: n, SHA256: sum})
+		all = append(all, File{Name: name, Bytes: n, SHA256: sum})
 	}
-	return Digest(files), nil
+	return Digest(all), nil
 }
 
 // Usable fails for what Tally does not run, and if a file is not the one that was pulled any more, as far as its size and its stamp tell.

@@ -10,13 +10,11 @@ import (
 	"slices"
 
 	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/format/peft"
 	"github.com/tally-network/tally/format/safetensors"
 	"github.com/tally-network/tally/internal/bounded"
 	"github.com/tally-network/tally/model/lm/family"
 )
-
-// adapterFile has the weights of an adapter in a folder as PEFT writes it.
-const adapterFile = "adapter_model.safetensors"
 
 // Adapter is what of an adapter's folder is known without a base.
 type Adapter struct {
@@ -35,7 +33,7 @@ func ReadAdapter(dir string) (*Adapter, error) {
 	for _, x := range given { // a sum
 		out.Parameters += x.Shape.Elements()
 	}
-	info, err := os.Stat(filepath.Join(dir, adapterFile))
+	info, err := os.Stat(filepath.Join(dir, peft.Weights))
 	if err == nil {
 		out.Bytes = info.Size()
 	}
@@ -44,7 +42,7 @@ func ReadAdapter(dir string) (*Adapter, error) {
 
 // listAdapter reads adapter_config.json, and which weights there are.
 func listAdapter(dir string) (*family.Adapter, map[string]safetensors.Info, error) {
-	text, err := bounded.ReadFile(filepath.Join(dir, "adapter_config.json"), family.MaxConfig)
+	text, err := bounded.ReadFile(filepath.Join(dir, peft.Config), family.MaxConfig)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -52,11 +50,11 @@ func listAdapter(dir string) (*family.Adapter, map[string]safetensors.Info, erro
 	if err != nil {
 		return nil, nil, err
 	}
-	given, err := readFile(filepath.Join(dir, adapterFile), safetensors.List)
+	given, err := readFile(filepath.Join(dir, peft.Weights), safetensors.List)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, fmt.Errorf("%s has no %s: save the adapter with safe_serialization, which writes one", dir, adapterFile)
+		return nil, nil, fmt.Errorf("%s has no %s: save the adapter with safe_serialization, which writes one", dir, peft.Weights)
 	} else if err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", adapterFile, err)
+		return nil, nil, fmt.Errorf("%s: %w", peft.Weights, err)
 	}
 	return a, given, nil
 }
@@ -74,7 +72,7 @@ func (m *Model) Adapted(dir string) (*Model, error) {
 	shapes := map[string]tensor.Shape{}
 	for name, x := range given { // each alone
 		if !x.Type.Float() || x.Type == tensor.Float64 {
-			return nil, fmt.Errorf("%s: weight %q is %v: want float32, float16 or bfloat16", adapterFile, name, x.Type)
+			return nil, fmt.Errorf("%s: weight %q is %v: want float32, float16 or bfloat16", peft.Weights, name, x.Type)
 		}
 		shapes[name] = x.Shape
 	}
@@ -82,16 +80,16 @@ func (m *Model) Adapted(dir string) (*Model, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", dir, err)
 	}
-	all, err := readFile(filepath.Join(dir, adapterFile), readAll)
+	all, err := readFile(filepath.Join(dir, peft.Weights), readAll)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", adapterFile, err)
+		return nil, fmt.Errorf("%s: %w", peft.Weights, err)
 	}
 	scale := vector(a.Scale)
 	own := &adapter{base: m, inputs: map[string]*tensor.Tensor{"scale": scale}}
 	for name, to := range names { // each its own
 		x := all[name]
 		if x == nil || x.Type != given[name].Type || !x.Shape.Equal(given[name].Shape) {
-			return nil, fmt.Errorf("%s has changed while it was read: try again", adapterFile)
+			return nil, fmt.Errorf("%s has changed while it was read: try again", peft.Weights)
 		}
 		own.inputs[to] = x
 	}

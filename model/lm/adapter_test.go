@@ -18,6 +18,7 @@ import (
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine"
 	"github.com/tally-network/tally/engine/cpu"
+	"github.com/tally-network/tally/format/peft"
 	"github.com/tally-network/tally/format/safetensors"
 	"github.com/tally-network/tally/model/lm/family"
 )
@@ -248,7 +249,7 @@ func adapterFolder(t *testing.T, of string, change func(config string) string, w
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := readFile(filepath.Join("testdata/adapters", of, adapterFile), readAll)
+	all, err := readFile(filepath.Join("testdata/adapters", of, peft.Weights), readAll)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -261,7 +262,7 @@ func adapterFolder(t *testing.T, of string, change func(config string) string, w
 	if err := safetensors.Write(&b, all, nil); err != nil {
 		t.Fatal(err)
 	}
-	for name, b := range map[string][]byte{"adapter_config.json": []byte(change(string(text))), adapterFile: b.Bytes()} { // each alone
+	for name, b := range map[string][]byte{"adapter_config.json": []byte(change(string(text))), peft.Weights: b.Bytes()} { // each alone
 		if err := os.WriteFile(filepath.Join(dir, name), b, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -301,7 +302,7 @@ func TestAdaptersAmongWeightsAreRefused(t *testing.T) {
 // A pipe under the name of a file is refused: who reads it would wait for good.
 func TestPipesAreRefused(t *testing.T) {
 	dir := adapterFolder(t, "llama-some", func(config string) string { return config }, nil)
-	pipe := filepath.Join(dir, adapterFile)
+	pipe := filepath.Join(dir, peft.Weights)
 	if err := os.Remove(pipe); err != nil {
 		t.Fatal(err)
 	}
@@ -370,7 +371,7 @@ func TestAdapterRefusals(t *testing.T) {
 		t.Error("an empty folder is an adapter")
 	}
 	bare := adapterFolder(t, "llama-some", same, nil)
-	if err := os.Remove(filepath.Join(bare, adapterFile)); err != nil {
+	if err := os.Remove(filepath.Join(bare, peft.Weights)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := base.Adapted(bare); err == nil || !strings.Contains(err.Error(), "safe_serialization") {

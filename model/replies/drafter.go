@@ -14,6 +14,7 @@ type drafter struct {
 	model  *lm.Model
 	stages *lm.Stages
 	pace   pace // of its steps
+	failed bool // once: it drafts no more
 }
 
 // draftOf is a reply for which n tokens are to be drafted.
@@ -24,7 +25,7 @@ type draftOf struct {
 
 // follows reports whether the model can draft for a reply: its context may be shorter, and its vocabulary smaller.
 func (d *drafter) follows(p *reply, most int) bool {
-	if d == nil || len(p.tokens)+most > d.model.Context {
+	if d == nil || d.failed || len(p.tokens)+most > d.model.Context {
 		return false
 	}
 	for _, id := range p.tokens[p.sequence.draft.Len():] {

@@ -126,7 +126,7 @@ func (s *Server) speculate(ctx context.Context, parts []lm.Part, of []*reply) er
 			if ctx.Err() != nil {
 				return err
 			}
-			s.drafter = nil // replies go on without it
+			s.drafter.failed = true // replies go on without it
 			for _, x := range asked {
 				x.drafting.drafts = nil
 			}
