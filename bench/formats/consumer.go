@@ -30,12 +30,7 @@ const (
 )
 
 // consumer measures how much memory a process takes that makes an order of 5.4 GB of images, and how long that takes.
-func consumer(ctx context.Context, dir string) (_ []Figure, err error) {
-	folder, err := os.MkdirTemp(dir, "consumer")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
+func consumer(ctx context.Context, folder string) ([]Figure, error) {
 	s := consume.Default()
 	s.Folders = []string{folder}
 	p := &s.Problem

@@ -62,8 +62,20 @@ var parts = []struct {
 	made    bool // by files that are made here
 	measure func(context.Context, string) ([]Figure, error)
 }{
-	{"shard", true, shard}, {"consumer", false, consumer}, {"tokens", true, tokens}, {"csv", true, tables}, {"parquet", true, columns}, {"safetensors", true, weights},
+	{"shard", true, aside(shard)}, {"consumer", false, aside(consumer)}, {"tokens", true, tokens}, {"csv", true, tables}, {"parquet", true, columns}, {"safetensors", true, weights},
 	{"import", true, imports}, {"digits", false, digits},
+}
+
+// aside has a measurement work in a folder of its own, which is removed.
+func aside(measure func(ctx context.Context, folder string) ([]Figure, error)) func(context.Context, string) ([]Figure, error) {
+	return func(ctx context.Context, dir string) (_ []Figure, err error) {
+		folder, err := os.MkdirTemp(dir, "bench")
+		if err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
+		return measure(ctx, folder)
+	}
 }
 
 // Measure measures the formats by files in a folder, of the parts whose names have this in them. tell is told of what is done.

@@ -3,7 +3,6 @@ package formats
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -41,12 +40,7 @@ const (
 )
 
 // shard measures what a provider of one shard of a dataset of 10 GB fetches, and how much memory its process takes meanwhile.
-func shard(ctx context.Context, dir string) (_ []Figure, err error) {
-	folder, err := os.MkdirTemp(dir, "shard")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
+func shard(ctx context.Context, folder string) ([]Figure, error) {
 	origin, err := store.Open(filepath.Join(folder, "origin"), 1<<40)
 	if err != nil {
 		return nil, err

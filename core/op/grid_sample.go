@@ -116,7 +116,7 @@ func (s *sampler) around(a int, mode, place string, masked bool, fold func(strin
 	} else if fold != nil {
 		at = fold(at)
 	}
-	n.at = s.Builder.Cast(s.Op("Max", s.Op("Min", at, last), zero), tensor.Int64)
+	n.at = s.Cast(s.Op("Max", s.Op("Min", at, last), zero), tensor.Int64)
 	return n, nil
 }
 

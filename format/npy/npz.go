@@ -13,7 +13,7 @@ import (
 // Limits on an archive.
 const (
 	MaxArrays  = 1 << 12
-	MaxArchive = 64 << 30 // bytes of all arrays together
+	MaxArchive = tensor.MaxBytes // bytes of all arrays together
 
 	deflation = 1032 // bytes that one compressed byte stands for, at most
 )
